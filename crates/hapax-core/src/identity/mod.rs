@@ -1,0 +1,10 @@
+//! Who is asking for what: scopes, keys, recipes and fingerprints.
+//!
+//! Everything here is a pure function from labelled fields to bytes. Nothing is joined with a separator unless a
+//! compatibility recipe demands exactly that, so two different tuples never meet in one id.
+
+mod fingerprint;
+mod id;
+
+pub use fingerprint::{Fingerprint, Scheme};
+pub use id::Id;
