@@ -5,6 +5,8 @@
 
 mod fingerprint;
 mod id;
+mod tag;
 
 pub use fingerprint::{Fingerprint, Scheme};
 pub use id::Id;
+pub use tag::Tag;
