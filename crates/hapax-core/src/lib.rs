@@ -1,13 +1,30 @@
 //! The rules of Hapax, and nothing else.
 //!
-//! No clock, no I/O, no async, no randomness: time and nonces are arguments.
+//! No clock, no I/O, no async, no randomness: time and nonces are arguments. One total function, [`apply`], decides
+//! what a state may become; stores, engine, simulator and model checker all run this same function.
 
+pub mod command;
+mod effect;
+mod event;
 pub mod identity;
+mod outcome;
+pub mod policy;
+pub mod record;
+mod rules;
 mod time;
 mod token;
+mod verdict;
 mod version;
 
+pub use command::{Command, Reply};
+pub use effect::Effect;
+pub use event::{Cause, Event};
 pub use identity::{Fingerprint, Id, Tag};
+pub use outcome::{Body, BodyId, Outcome, OutcomeClass, body_digest};
+pub use policy::{Policy, Preset};
+pub use record::{Record, State, StateName};
+pub use rules::{Current, Moment, Step, Waiting, Write, apply, as_read, judge_waiter, lease_end, window_end};
 pub use time::{Anchor, Millis, Span, Stamp, WallMillis};
 pub use token::{Nonce, Token};
+pub use verdict::{Grant, NextAction, Recorded, Refusal, RefusalReason, Replay, Verdict};
 pub use version::{Fence, Version};

@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 ///
 /// Fresh per begin, never derived, never stored by the caller for later: it is repeated only by a caller that has seen
 /// no answer to it, and that is what makes a lost reply harmless.
-#[derive(Clone, Copy, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 pub struct Nonce(pub [u8; 16]);
 
 impl PartialEq for Nonce {
@@ -16,6 +16,12 @@ impl PartialEq for Nonce {
 }
 
 impl Eq for Nonce {}
+
+impl std::hash::Hash for Nonce {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl fmt::Debug for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

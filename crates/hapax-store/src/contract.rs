@@ -5,7 +5,7 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use bytes::Bytes;
-use hapax_core::{Id, Stamp, Tag, Version};
+use hapax_core::{BodyId, Id, Stamp, Tag, Version};
 
 use crate::{Envelope, StoreError};
 
@@ -76,10 +76,6 @@ pub enum Changes {
     /// The cursor lies before what is still known: start again from `oldest`, after taking a snapshot.
     Gap { oldest: Cursor },
 }
-
-/// The name of a body that is kept outside its record.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct BodyId(pub [u8; 32]);
 
 /// A stored body as the orphan sweep sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,8 +5,9 @@ mod envelope;
 mod error;
 
 pub use contract::{
-    Answer, BodyId, BodyInfo, BoxFuture, Change, Changes, Cursor, Durability, Index, Level, Page, Snapshot, Store,
-    Swap, Usage, Watch,
+    Answer, BodyInfo, BoxFuture, Change, Changes, Cursor, Durability, Index, Level, Page, Snapshot, Store, Swap, Usage,
+    Watch,
 };
 pub use envelope::{Counted, Due, Entry, Envelope, Kind, List};
 pub use error::StoreError;
+pub use hapax_core::BodyId;

@@ -1,0 +1,163 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+/// The name of a body that is kept outside its record.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct BodyId(pub [u8; 32]);
+
+/// What kind of end an attempt came to, as its owner tells it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OutcomeClass {
+    Success,
+    /// Failed, and would fail again.
+    FinalFailure,
+    /// Failed, and the owner's word is that another attempt is safe.
+    RetryableFailure,
+    /// Nothing happened, and nothing should be remembered.
+    NotRecordable,
+    /// Turned away before the effect.
+    NotAdmitted,
+    /// Given up before the effect.
+    Cancelled,
+    /// Nobody can say whether it happened.
+    Unknown,
+}
+
+impl OutcomeClass {
+    pub const ALL: [Self; 7] = [
+        Self::Success,
+        Self::FinalFailure,
+        Self::RetryableFailure,
+        Self::NotRecordable,
+        Self::NotAdmitted,
+        Self::Cancelled,
+        Self::Unknown,
+    ];
+}
+
+/// What an outcome carries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Body {
+    Empty,
+    Inline(Bytes),
+    /// Kept beside the record; durable before the record names it.
+    Stored {
+        body: BodyId,
+        length: u64,
+        digest: [u8; 32],
+    },
+    /// Too large to keep: only what it was can be said.
+    Uncaptured {
+        length: u64,
+        digest: [u8; 32],
+    },
+    /// Just an identifier, given out once it is durable.
+    Handle(Arc<str>),
+}
+
+/// The end of an attempt, as it is recorded and replayed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    pub class: OutcomeClass,
+    /// An HTTP status, or 0 where there is none.
+    pub status: u16,
+    pub headers: Vec<(Arc<str>, Bytes)>,
+    pub body: Body,
+}
+
+impl Outcome {
+    #[must_use]
+    pub fn new(class: OutcomeClass, body: Body) -> Self {
+        Self { class, status: 0, headers: Vec::new(), body }
+    }
+
+    #[must_use]
+    pub fn success(body: impl Into<Bytes>) -> Self {
+        Self::new(OutcomeClass::Success, Body::Inline(body.into()))
+    }
+
+    /// Names the whole outcome: what is still said of it after its body was dropped.
+    ///
+    /// A body digests alike whether it lies inline or beside the record, so moving it changes no answer.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            hash.update((bytes.len() as u64).to_be_bytes());
+            hash.update(bytes);
+        };
+        part(b"hapax.outcome.v1");
+        part(&[class_number(self.class)]);
+        part(&self.status.to_be_bytes());
+        part(&(self.headers.len() as u64).to_be_bytes());
+        for (name, value) in &self.headers {
+            part(name.as_bytes());
+            part(value);
+        }
+        match &self.body {
+            Body::Empty => part(b"empty"),
+            Body::Inline(bytes) => {
+                part(b"bytes");
+                part(&(bytes.len() as u64).to_be_bytes());
+                part(&body_digest(bytes));
+            }
+            Body::Stored { length, digest, body: _ } | Body::Uncaptured { length, digest } => {
+                part(b"bytes");
+                part(&length.to_be_bytes());
+                part(digest);
+            }
+            Body::Handle(handle) => {
+                part(b"handle");
+                part(handle.as_bytes());
+            }
+        }
+        hash.finalize().into()
+    }
+
+    /// Whether both say the same, wherever their bodies lie.
+    #[must_use]
+    pub fn equals(&self, other: &Self) -> bool {
+        self == other || (self.class == other.class && self.status == other.status && self.digest() == other.digest())
+    }
+
+    /// The body that lies beside the record, if any.
+    #[must_use]
+    pub const fn stored_body(&self) -> Option<BodyId> {
+        match &self.body {
+            Body::Stored { body, .. } => Some(*body),
+            Body::Empty | Body::Inline(_) | Body::Uncaptured { .. } | Body::Handle(_) => None,
+        }
+    }
+
+    /// Moves an inline body that is longer than `most` out of line, and returns what has to be stored first.
+    pub fn put_out_of_line(&mut self, body: BodyId, most: usize) -> Option<(BodyId, Bytes)> {
+        match &self.body {
+            Body::Inline(bytes) if bytes.len() > most => {
+                let bytes = bytes.clone();
+                self.body = Body::Stored { body, length: bytes.len() as u64, digest: body_digest(&bytes) };
+                Some((body, bytes))
+            }
+            Body::Inline(_) | Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => None,
+        }
+    }
+}
+
+/// The digest by which a body is known once it is gone.
+#[must_use]
+pub fn body_digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+const fn class_number(class: OutcomeClass) -> u8 {
+    match class {
+        OutcomeClass::Success => 1,
+        OutcomeClass::FinalFailure => 2,
+        OutcomeClass::RetryableFailure => 3,
+        OutcomeClass::NotRecordable => 4,
+        OutcomeClass::NotAdmitted => 5,
+        OutcomeClass::Cancelled => 6,
+        OutcomeClass::Unknown => 7,
+    }
+}

@@ -1,0 +1,255 @@
+//! The record of one operation, and the states it can be in.
+
+use std::sync::Arc;
+
+use crate::{
+    Anchor, Effect, Fence, Fingerprint, Millis, Nonce, Outcome, Span, Stamp, Tag, Token, Version, WallMillis,
+    policy::{AfterWindow, OnLapse},
+};
+
+/// How many ended attempts a record remembers besides the latest one.
+pub const PAST_KEPT: usize = 8;
+/// How many refused outcomes a record keeps as evidence.
+pub const EVIDENCE_KEPT: usize = 4;
+/// Bodies of evidence longer than this lie beside the record.
+pub const EVIDENCE_INLINE: usize = 512;
+
+/// Whose operation this is, in words; for people, lists and counting. No rule looks at it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct About {
+    pub surface: Arc<str>,
+    pub tenant: Arc<str>,
+    pub surface_tag: Tag,
+    pub tenant_tag: Tag,
+    /// Who asked first; checked before a replay where the policy wants it.
+    pub principal: Option<Arc<str>>,
+    /// A short keyed hash of the key. The key itself is stored nowhere.
+    pub key_hash: [u8; 8],
+}
+
+/// What the policy said when the latest attempt began. A record carries it, so that a lapse or an expiry reads the
+/// same in every process, whatever policy that process has loaded meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {
+    pub on_lapse: OnLapse,
+    pub open_retention: Span,
+    pub after_window: AfterWindow,
+    pub tombstone_retention: Span,
+    /// Which policy that was, for *explain*.
+    pub revision: u64,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum End {
+    /// It has not: it runs, or nobody knows better.
+    Running,
+    Completed,
+    Rejected,
+    /// Failed retryably.
+    Failed,
+    /// Its owner said that it cannot say.
+    FailedUnknown,
+    Released,
+    Lapsed {
+        started: bool,
+    },
+    /// Somebody else decided.
+    Resolved,
+    /// A newer epoch took over before it started.
+    TakenOver,
+}
+
+/// The latest attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempt {
+    pub number: u32,
+    pub nonce: Nonce,
+    pub owner: Arc<str>,
+    pub epoch: Option<u64>,
+    pub begun: Anchor,
+    pub begun_wall: WallMillis,
+    pub fence: Fence,
+    pub end: End,
+}
+
+impl Attempt {
+    #[must_use]
+    pub const fn token(&self) -> Token {
+        Token { attempt: self.number, nonce: self.nonce }
+    }
+}
+
+/// An earlier attempt, for *explain*.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Past {
+    pub number: u32,
+    pub owner: Arc<str>,
+    pub begun_wall: WallMillis,
+    pub end: End,
+}
+
+/// An outcome that came too late to count.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Evidence {
+    pub attempt: u32,
+    pub outcome: Outcome,
+    pub wall: WallMillis,
+}
+
+/// Who resolved a doubt, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Resolved {
+    pub actor: Arc<str>,
+    pub reason: Arc<str>,
+    pub wall: WallMillis,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lease {
+    pub from: Anchor,
+    pub length: Millis,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pending {
+    /// From here on the effect may be under way.
+    pub started: bool,
+    pub lease: Lease,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Open {
+    pub since: Anchor,
+    /// The retryable failure, kept only to be seen.
+    pub failure: Option<Outcome>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InDoubt {
+    pub since: Anchor,
+    pub probes: u32,
+    /// Before this moment nobody probes again.
+    pub next_probe: Option<Stamp>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Final {
+    pub outcome: Outcome,
+    pub decided: Anchor,
+    pub decided_wall: WallMillis,
+    pub retention: Span,
+}
+
+/// What is left of a final record whose body is gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tombstone {
+    pub rejected: bool,
+    pub status: u16,
+    pub digest: [u8; 32],
+    pub decided: Anchor,
+    pub decided_wall: WallMillis,
+    /// The original retention: eviction does not move its end.
+    pub retention: Span,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum State {
+    Pending(Pending),
+    Open(Open),
+    InDoubt(InDoubt),
+    Committed(Final),
+    Rejected(Final),
+    Tombstone(Tombstone),
+}
+
+/// The name of a state, absence included.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum StateName {
+    Absent,
+    Pending,
+    Open,
+    InDoubt,
+    Committed,
+    Rejected,
+    Tombstone,
+}
+
+impl State {
+    #[must_use]
+    pub const fn name(&self) -> StateName {
+        match self {
+            Self::Pending(_) => StateName::Pending,
+            Self::Open(_) => StateName::Open,
+            Self::InDoubt(_) => StateName::InDoubt,
+            Self::Committed(_) => StateName::Committed,
+            Self::Rejected(_) => StateName::Rejected,
+            Self::Tombstone(_) => StateName::Tombstone,
+        }
+    }
+}
+
+/// Everything that is known about one operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    pub about: Arc<About>,
+    pub effect: Effect,
+    /// The print of the request that the latest attempt runs.
+    pub print: Option<Fingerprint>,
+    /// What guarded the key before that attempt: a clean end goes back to it.
+    pub guard_before: Option<Fingerprint>,
+    pub attempt: Attempt,
+    pub rules: Rules,
+    pub state: State,
+    pub past: Vec<Past>,
+    pub evidence: Vec<Evidence>,
+    pub resolved: Option<Resolved>,
+}
+
+impl Record {
+    #[must_use]
+    pub const fn token(&self) -> Token {
+        self.attempt.token()
+    }
+
+    /// The print that a request has to match. An attempt that ended before its effect leaves none of its own behind.
+    #[must_use]
+    pub const fn guard(&self) -> Option<&Fingerprint> {
+        match self.attempt.end {
+            End::Released | End::TakenOver | End::Lapsed { started: false } => self.guard_before.as_ref(),
+            End::Running
+            | End::Completed
+            | End::Rejected
+            | End::Failed
+            | End::FailedUnknown
+            | End::Lapsed { started: true }
+            | End::Resolved => self.print.as_ref(),
+        }
+    }
+
+    /// The record as read back: every window that counts from the write itself now says when that was, so that a
+    /// later write cannot move it.
+    #[must_use]
+    pub fn settled(mut self, version: Version, stamp: Stamp) -> Self {
+        self.attempt.begun = self.attempt.begun.settled(stamp);
+        self.attempt.fence = Fence::At(self.attempt.fence.resolve(version));
+        match &mut self.state {
+            State::Pending(pending) => pending.lease.from = pending.lease.from.settled(stamp),
+            State::Open(open) => open.since = open.since.settled(stamp),
+            State::InDoubt(doubt) => doubt.since = doubt.since.settled(stamp),
+            State::Committed(done) | State::Rejected(done) => done.decided = done.decided.settled(stamp),
+            State::Tombstone(stone) => stone.decided = stone.decided.settled(stamp),
+        }
+        self
+    }
+
+    /// The bodies beside this record that it names.
+    pub fn stored_bodies(&self) -> impl Iterator<Item = crate::BodyId> {
+        let of_state = match &self.state {
+            State::Committed(done) | State::Rejected(done) => done.outcome.stored_body(),
+            State::Open(open) => open.failure.as_ref().and_then(Outcome::stored_body),
+            State::Pending(_) | State::InDoubt(_) | State::Tombstone(_) => None,
+        };
+        of_state.into_iter().chain(self.evidence.iter().filter_map(|kept| kept.outcome.stored_body()))
+    }
+}

@@ -1,0 +1,123 @@
+//! What a record reads as at a moment. A lapse or an expiry reads the same whether or not it was written down.
+
+use std::borrow::Cow;
+
+use crate::{
+    Anchor, Span, Stamp,
+    policy::{AfterWindow, OnLapse},
+    record::{End, Final, InDoubt, Lease, Open, Pending, Record, State, Tombstone},
+};
+
+/// The record as it reads at `now`, or `None` if it reads as absent.
+#[must_use]
+pub fn as_read(record: &Record, now: Stamp) -> Option<Cow<'_, Record>> {
+    match &record.state {
+        State::Pending(pending) => {
+            let end = lease_end(&pending.lease);
+            if now < end {
+                return Some(Cow::Borrowed(record));
+            }
+            match lapse(record, pending, Anchor::At(end), End::Lapsed { started: pending.started }) {
+                Lapse::Stale => Some(Cow::Borrowed(record)),
+                Lapse::Absent => None,
+                // The open window counts from the lease's end, so it may be over as well.
+                Lapse::Becomes(lapsed) => match window_end(&lapsed) {
+                    Some(over) if over <= now => None,
+                    Some(_) | None => Some(Cow::Owned(*lapsed)),
+                },
+            }
+        }
+        State::InDoubt(_) => Some(Cow::Borrowed(record)),
+        State::Open(_) | State::Tombstone(_) => match window_end(record) {
+            Some(over) if over <= now => None,
+            Some(_) | None => Some(Cow::Borrowed(record)),
+        },
+        State::Committed(done) | State::Rejected(done) => {
+            let Some(over) = done.retention.end(at(done.decided)) else { return Some(Cow::Borrowed(record)) };
+            if now < over {
+                return Some(Cow::Borrowed(record));
+            }
+            let stone = tombstone(record, done);
+            match window_end(&stone) {
+                Some(end) if end <= now => None,
+                Some(_) | None => Some(Cow::Owned(stone)),
+            }
+        }
+    }
+}
+
+/// When this lease ends. The record is settled, so the anchor is a moment; an unsettled one counts from the start of time.
+#[must_use]
+pub fn lease_end(lease: &Lease) -> Stamp {
+    at(lease.from).plus(lease.length)
+}
+
+/// When the state's own window ends, if it ends: the lease of a pending record is not such a window.
+#[must_use]
+pub fn window_end(record: &Record) -> Option<Stamp> {
+    match &record.state {
+        State::Pending(_) | State::InDoubt(_) => None,
+        State::Open(open) => record.rules.open_retention.end(at(open.since)),
+        State::Committed(done) | State::Rejected(done) => done.retention.end(at(done.decided)),
+        State::Tombstone(stone) => tombstone_span(record, stone.retention).end(at(stone.decided)),
+    }
+}
+
+/// How long a tombstone stands, counted from the outcome.
+pub(super) const fn tombstone_span(record: &Record, retention: Span) -> Span {
+    match record.rules.after_window {
+        AfterWindow::Refuse => retention.then(record.rules.tombstone_retention),
+        AfterWindow::New => retention,
+    }
+}
+
+/// What is left when the body goes.
+pub(super) fn tombstone(record: &Record, done: &Final) -> Record {
+    let stone = Tombstone {
+        rejected: matches!(record.state, State::Rejected(_)),
+        status: done.outcome.status,
+        digest: done.outcome.digest(),
+        decided: done.decided,
+        decided_wall: done.decided_wall,
+        retention: done.retention,
+    };
+    Record { state: State::Tombstone(stone), ..record.clone() }
+}
+
+pub(super) enum Lapse {
+    Absent,
+    /// Stays pending; its token is valid until somebody resolves it.
+    Stale,
+    Becomes(Box<Record>),
+}
+
+/// What an attempt becomes that vanished, or whose owner cannot say what happened.
+pub(super) fn lapse(record: &Record, pending: &Pending, since: Anchor, end: End) -> Lapse {
+    let mut lapsed = match (pending.started, record.rules.on_lapse) {
+        (true | false, OnLapse::Stale) => return Lapse::Stale,
+        (false, OnLapse::Open | OnLapse::InDoubt) => match clean_end(record, since) {
+            None => return Lapse::Absent,
+            Some(open) => open,
+        },
+        (true, OnLapse::Open) => Record { state: State::Open(Open { since, failure: None }), ..record.clone() },
+        (true, OnLapse::InDoubt) => {
+            Record { state: State::InDoubt(InDoubt { since, probes: 0, next_probe: None }), ..record.clone() }
+        }
+    };
+    lapsed.attempt.end = end;
+    Lapse::Becomes(Box::new(lapsed))
+}
+
+/// What an attempt leaves that ended before any effect: nothing, or, if attempts went before it, what they left.
+pub(super) fn clean_end(record: &Record, since: Anchor) -> Option<Record> {
+    if record.attempt.number == 1 {
+        return None;
+    }
+    let mut open = Record { state: State::Open(Open { since, failure: None }), ..record.clone() };
+    open.attempt.end = End::Released;
+    Some(open)
+}
+
+pub(super) const fn at(anchor: Anchor) -> Stamp {
+    anchor.resolve(Stamp(0))
+}
