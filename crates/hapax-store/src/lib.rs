@@ -1,5 +1,6 @@
 //! One contract, many stores: the trait, the record codec, the memory store, the faulty twin, the conformance suite.
 
+pub mod codec;
 mod contract;
 mod envelope;
 mod error;

@@ -1,0 +1,427 @@
+//! The bytes of one operation record, format 1.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hapax_core::{
+    Anchor, Body, BodyId, Effect, Fence, Fingerprint, Millis, Nonce, Outcome, OutcomeClass, Record, Span, Stamp, State,
+    Tag, Version, WallMillis,
+    identity::Scheme,
+    policy::{AfterWindow, OnLapse},
+    record::{
+        About, Attempt, EVIDENCE_KEPT, End, Evidence, Final, InDoubt, Lease, Open, PAST_KEPT, Past, Pending, Resolved,
+        Rules, Tombstone,
+    },
+};
+
+use super::{
+    FORMAT,
+    read::{CodecError, Read, Reader},
+    write::Writer,
+};
+
+/// More headers than any answer carries.
+const MOST_HEADERS: usize = 1024;
+
+pub(super) fn encode(record: &Record) -> Bytes {
+    let mut w = Writer::with_room(512 + body_room(&record.state));
+    w.byte(FORMAT);
+    write_about(&mut w, &record.about);
+    w.byte(effect_number(record.effect));
+    w.maybe(record.print.as_ref(), write_print);
+    w.maybe(record.guard_before.as_ref(), write_print);
+    write_attempt(&mut w, &record.attempt);
+    write_rules(&mut w, &record.rules);
+    write_state(&mut w, &record.state);
+    w.number(record.past.len() as u64);
+    for past in &record.past {
+        w.number(past.number.into());
+        w.text(&past.owner);
+        w.number(past.begun_wall.0);
+        w.byte(end_number(past.end));
+    }
+    w.number(record.evidence.len() as u64);
+    for kept in &record.evidence {
+        w.number(kept.attempt.into());
+        write_outcome(&mut w, &kept.outcome);
+        w.number(kept.wall.0);
+    }
+    w.maybe(record.resolved.as_ref(), |w, resolved| {
+        w.text(&resolved.actor);
+        w.text(&resolved.reason);
+        w.number(resolved.wall.0);
+    });
+    // Room for what later formats add: groups, compensation, regions. Format 1 has none.
+    w.number(0);
+    w.sealed()
+}
+
+pub(super) fn decode(bytes: &Bytes, surface_tag: Tag, tenant_tag: Tag) -> Read<Record> {
+    let mut r = Reader::open(bytes, FORMAT)?;
+    let about = read_about(&mut r, surface_tag, tenant_tag)?;
+    let effect = read_effect(&mut r)?;
+    let print = r.maybe("fingerprint", read_print)?;
+    let guard_before = r.maybe("earlier fingerprint", read_print)?;
+    let attempt = read_attempt(&mut r)?;
+    let rules = read_rules(&mut r)?;
+    let state = read_state(&mut r)?;
+    let past = r.list("past attempts", PAST_KEPT, |r| {
+        Ok(Past {
+            number: r.small("past attempt")?,
+            owner: r.text("past owner")?,
+            begun_wall: WallMillis(r.number("past time")?),
+            end: read_end(r)?,
+        })
+    })?;
+    let evidence = r.list("evidence", EVIDENCE_KEPT, |r| {
+        Ok(Evidence {
+            attempt: r.small("evidence attempt")?,
+            outcome: read_outcome(r)?,
+            wall: WallMillis(r.number("evidence time")?),
+        })
+    })?;
+    let resolved = r.maybe("resolution", |r| {
+        Ok(Resolved {
+            actor: r.text("resolution actor")?,
+            reason: r.text("resolution reason")?,
+            wall: WallMillis(r.number("resolution time")?),
+        })
+    })?;
+    if r.number("extensions")? != 0 {
+        return Err(CodecError::Invalid { what: "extension" });
+    }
+    r.finish()?;
+    Ok(Record { about: Arc::new(about), effect, print, guard_before, attempt, rules, state, past, evidence, resolved })
+}
+
+fn body_room(state: &State) -> usize {
+    match state {
+        State::Committed(done) | State::Rejected(done) => match &done.outcome.body {
+            Body::Inline(bytes) => bytes.len(),
+            Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => 0,
+        },
+        State::Pending(_) | State::Open(_) | State::InDoubt(_) | State::Tombstone(_) => 0,
+    }
+}
+
+fn write_about(w: &mut Writer, about: &About) {
+    w.text(&about.surface);
+    w.text(&about.tenant);
+    w.maybe(about.principal.as_ref(), Writer::text);
+    w.fixed(&about.key_hash);
+}
+
+fn read_about(r: &mut Reader<'_>, surface_tag: Tag, tenant_tag: Tag) -> Read<About> {
+    Ok(About {
+        surface: r.text("surface")?,
+        tenant: r.text("tenant")?,
+        surface_tag,
+        tenant_tag,
+        principal: r.maybe("principal", |r| r.text("principal"))?,
+        key_hash: r.fixed("key hash")?,
+    })
+}
+
+fn write_print(w: &mut Writer, print: &Fingerprint) {
+    w.byte(print.digests().count() as u8);
+    for (scheme, digest) in print.digests() {
+        w.byte(scheme.0);
+        w.fixed(digest);
+    }
+}
+
+fn read_print(r: &mut Reader<'_>) -> Read<Fingerprint> {
+    let what = "fingerprint";
+    let count = r.byte(what)?;
+    if count == 0 {
+        return Err(CodecError::Invalid { what });
+    }
+    let mut print = Fingerprint::of(Scheme(r.byte(what)?), r.fixed(what)?);
+    for _ in 1..count {
+        print = print.and(Scheme(r.byte(what)?), r.fixed(what)?).ok_or(CodecError::Invalid { what })?;
+    }
+    Ok(print)
+}
+
+fn write_attempt(w: &mut Writer, attempt: &Attempt) {
+    w.number(attempt.number.into());
+    w.fixed(&attempt.nonce.0);
+    w.text(&attempt.owner);
+    w.maybe(attempt.epoch, Writer::number);
+    write_anchor(w, attempt.begun);
+    w.number(attempt.begun_wall.0);
+    match attempt.fence {
+        Fence::Write => w.maybe(None::<u64>, Writer::number),
+        Fence::At(version) => w.maybe(Some(version.0), Writer::number),
+    }
+    w.byte(end_number(attempt.end));
+}
+
+fn read_attempt(r: &mut Reader<'_>) -> Read<Attempt> {
+    Ok(Attempt {
+        number: r.small("attempt")?,
+        nonce: Nonce(r.fixed("nonce")?),
+        owner: r.text("owner")?,
+        epoch: r.maybe("epoch", |r| r.number("epoch"))?,
+        begun: read_anchor(r)?,
+        begun_wall: WallMillis(r.number("begin time")?),
+        fence: r.maybe("fence", |r| r.number("fence"))?.map_or(Fence::Write, |at| Fence::At(Version(at))),
+        end: read_end(r)?,
+    })
+}
+
+fn write_rules(w: &mut Writer, rules: &Rules) {
+    w.byte(match rules.on_lapse {
+        OnLapse::Open => 1,
+        OnLapse::InDoubt => 2,
+        OnLapse::Stale => 3,
+    });
+    write_span(w, rules.open_retention);
+    w.byte(match rules.after_window {
+        AfterWindow::New => 1,
+        AfterWindow::Refuse => 2,
+    });
+    write_span(w, rules.tombstone_retention);
+    w.fixed(&rules.revision.to_be_bytes());
+}
+
+fn read_rules(r: &mut Reader<'_>) -> Read<Rules> {
+    Ok(Rules {
+        on_lapse: match r.byte("lapse rule")? {
+            1 => OnLapse::Open,
+            2 => OnLapse::InDoubt,
+            3 => OnLapse::Stale,
+            _ => return Err(CodecError::Invalid { what: "lapse rule" }),
+        },
+        open_retention: read_span(r)?,
+        after_window: match r.byte("window rule")? {
+            1 => AfterWindow::New,
+            2 => AfterWindow::Refuse,
+            _ => return Err(CodecError::Invalid { what: "window rule" }),
+        },
+        tombstone_retention: read_span(r)?,
+        revision: u64::from_be_bytes(r.fixed("policy revision")?),
+    })
+}
+
+// 7 is reserved for Alias, which comes with regions.
+fn write_state(w: &mut Writer, state: &State) {
+    match state {
+        State::Pending(pending) => {
+            w.byte(1);
+            w.byte(pending.started.into());
+            write_anchor(w, pending.lease.from);
+            w.number(pending.lease.length.0);
+        }
+        State::Open(open) => {
+            w.byte(2);
+            write_anchor(w, open.since);
+            w.maybe(open.failure.as_ref(), write_outcome);
+        }
+        State::InDoubt(doubt) => {
+            w.byte(3);
+            write_anchor(w, doubt.since);
+            w.number(doubt.probes.into());
+            w.maybe(doubt.next_probe.map(|at| at.0), Writer::number);
+        }
+        State::Committed(done) => {
+            w.byte(4);
+            write_final(w, done);
+        }
+        State::Rejected(done) => {
+            w.byte(5);
+            write_final(w, done);
+        }
+        State::Tombstone(stone) => {
+            w.byte(6);
+            w.byte(stone.rejected.into());
+            w.number(stone.status.into());
+            w.fixed(&stone.digest);
+            write_anchor(w, stone.decided);
+            w.number(stone.decided_wall.0);
+            write_span(w, stone.retention);
+        }
+    }
+}
+
+fn read_state(r: &mut Reader<'_>) -> Read<State> {
+    Ok(match r.byte("state")? {
+        1 => State::Pending(Pending {
+            started: r.flag("start mark")?,
+            lease: Lease { from: read_anchor(r)?, length: Millis(r.number("lease")?) },
+        }),
+        2 => State::Open(Open { since: read_anchor(r)?, failure: r.maybe("failure", read_outcome)? }),
+        3 => State::InDoubt(InDoubt {
+            since: read_anchor(r)?,
+            probes: r.small("probe count")?,
+            next_probe: r.maybe("next probe", |r| r.number("next probe"))?.map(Stamp),
+        }),
+        4 => State::Committed(read_final(r)?),
+        5 => State::Rejected(read_final(r)?),
+        6 => State::Tombstone(Tombstone {
+            rejected: r.flag("rejection mark")?,
+            status: r.small("status")?,
+            digest: r.fixed("outcome digest")?,
+            decided: read_anchor(r)?,
+            decided_wall: WallMillis(r.number("decision time")?),
+            retention: read_span(r)?,
+        }),
+        _ => return Err(CodecError::Invalid { what: "state" }),
+    })
+}
+
+fn write_final(w: &mut Writer, done: &Final) {
+    write_anchor(w, done.decided);
+    w.number(done.decided_wall.0);
+    write_span(w, done.retention);
+    write_outcome(w, &done.outcome);
+}
+
+fn read_final(r: &mut Reader<'_>) -> Read<Final> {
+    Ok(Final {
+        decided: read_anchor(r)?,
+        decided_wall: WallMillis(r.number("decision time")?),
+        retention: read_span(r)?,
+        outcome: read_outcome(r)?,
+    })
+}
+
+fn write_outcome(w: &mut Writer, outcome: &Outcome) {
+    w.byte(class_number(outcome.class));
+    w.number(outcome.status.into());
+    w.number(outcome.headers.len() as u64);
+    for (name, value) in &outcome.headers {
+        w.text(name);
+        w.bytes(value);
+    }
+    match &outcome.body {
+        Body::Empty => w.byte(1),
+        Body::Inline(bytes) => {
+            w.byte(2);
+            w.bytes(bytes);
+        }
+        Body::Stored { body, length, digest } => {
+            w.byte(3);
+            w.fixed(&body.0);
+            w.number(*length);
+            w.fixed(digest);
+        }
+        Body::Uncaptured { length, digest } => {
+            w.byte(4);
+            w.number(*length);
+            w.fixed(digest);
+        }
+        Body::Handle(handle) => {
+            w.byte(5);
+            w.text(handle);
+        }
+    }
+}
+
+fn read_outcome(r: &mut Reader<'_>) -> Read<Outcome> {
+    let class = read_class(r)?;
+    let status = r.small("status")?;
+    let headers = r.list("headers", MOST_HEADERS, |r| Ok((r.text("header name")?, r.bytes("header value")?)))?;
+    let body = match r.byte("body")? {
+        1 => Body::Empty,
+        2 => Body::Inline(r.bytes("body")?),
+        3 => Body::Stored {
+            body: BodyId(r.fixed("body id")?),
+            length: r.number("body length")?,
+            digest: r.fixed("body digest")?,
+        },
+        4 => Body::Uncaptured { length: r.number("body length")?, digest: r.fixed("body digest")? },
+        5 => Body::Handle(r.text("handle")?),
+        _ => return Err(CodecError::Invalid { what: "body" }),
+    };
+    Ok(Outcome { class, status, headers, body })
+}
+
+fn write_anchor(w: &mut Writer, anchor: Anchor) {
+    match anchor {
+        Anchor::Write => w.maybe(None::<u64>, Writer::number),
+        Anchor::At(at) => w.maybe(Some(at.0), Writer::number),
+    }
+}
+
+fn read_anchor(r: &mut Reader<'_>) -> Read<Anchor> {
+    Ok(r.maybe("stamp", |r| r.number("stamp"))?.map_or(Anchor::Write, |at| Anchor::At(Stamp(at))))
+}
+
+fn write_span(w: &mut Writer, span: Span) {
+    match span {
+        Span::Forever => w.maybe(None::<u64>, Writer::number),
+        Span::For(length) => w.maybe(Some(length.0), Writer::number),
+    }
+}
+
+fn read_span(r: &mut Reader<'_>) -> Read<Span> {
+    Ok(r.maybe("span", |r| r.number("span"))?.map_or(Span::Forever, |length| Span::For(Millis(length))))
+}
+
+const fn effect_number(effect: Effect) -> u8 {
+    match effect {
+        Effect::Pure => 1,
+        Effect::Idempotent => 2,
+        Effect::Compensatable => 3,
+        Effect::Irreversible => 4,
+        Effect::Unsafe => 5,
+    }
+}
+
+fn read_effect(r: &mut Reader<'_>) -> Read<Effect> {
+    let number = r.byte("effect")?;
+    Effect::ALL
+        .into_iter()
+        .find(|effect| effect_number(*effect) == number)
+        .ok_or(CodecError::Invalid { what: "effect" })
+}
+
+const fn class_number(class: OutcomeClass) -> u8 {
+    match class {
+        OutcomeClass::Success => 1,
+        OutcomeClass::FinalFailure => 2,
+        OutcomeClass::RetryableFailure => 3,
+        OutcomeClass::NotRecordable => 4,
+        OutcomeClass::NotAdmitted => 5,
+        OutcomeClass::Cancelled => 6,
+        OutcomeClass::Unknown => 7,
+    }
+}
+
+fn read_class(r: &mut Reader<'_>) -> Read<OutcomeClass> {
+    let number = r.byte("outcome class")?;
+    let found = OutcomeClass::ALL.into_iter().find(|class| class_number(*class) == number);
+    found.ok_or(CodecError::Invalid { what: "outcome class" })
+}
+
+const fn end_number(end: End) -> u8 {
+    match end {
+        End::Running => 1,
+        End::Completed => 2,
+        End::Rejected => 3,
+        End::Failed => 4,
+        End::FailedUnknown => 5,
+        End::Released => 6,
+        End::Lapsed { started: false } => 7,
+        End::Lapsed { started: true } => 8,
+        End::Resolved => 9,
+        End::TakenOver => 10,
+    }
+}
+
+fn read_end(r: &mut Reader<'_>) -> Read<End> {
+    Ok(match r.byte("end")? {
+        1 => End::Running,
+        2 => End::Completed,
+        3 => End::Rejected,
+        4 => End::Failed,
+        5 => End::FailedUnknown,
+        6 => End::Released,
+        7 => End::Lapsed { started: false },
+        8 => End::Lapsed { started: true },
+        9 => End::Resolved,
+        10 => End::TakenOver,
+        _ => return Err(CodecError::Invalid { what: "end" }),
+    })
+}
