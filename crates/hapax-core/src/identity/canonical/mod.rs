@@ -15,8 +15,10 @@ mod emit;
 mod number;
 mod order;
 mod scan;
+mod select;
 mod string;
 mod tape;
+mod writer;
 
 use sha2::{Digest, Sha256};
 
@@ -35,10 +37,7 @@ pub fn digest(json: &[u8]) -> Option<[u8; 32]> {
 /// The canonical form itself, for those who store or show it.
 #[must_use]
 pub fn to_vec(json: &[u8]) -> Option<Vec<u8>> {
-    let tape = Tape::read(json)?;
-    let mut out = Vec::with_capacity(json.len());
-    emit::document(&tape, &mut out);
-    Some(out)
+    Tape::read(json).map(|tape| emit::document(&tape))
 }
 
 /// The canonical form of the part of a document that a [`Selection`] keeps.
@@ -47,8 +46,5 @@ pub fn to_vec(json: &[u8]) -> Option<Vec<u8>> {
 /// absent, null or somewhere else never reads as the same selection.
 #[must_use]
 pub fn selected_to_vec(json: &[u8], selection: &Selection) -> Option<Vec<u8>> {
-    let tape = Tape::read(json)?;
-    let mut out = Vec::with_capacity(json.len());
-    emit::selected(&tape, selection, &mut out);
-    Some(out)
+    Tape::read(json).map(|tape| select::document(&tape, selection))
 }

@@ -65,6 +65,11 @@ pub(super) fn write(text: &str, out: &mut Vec<u8>) {
         return;
     };
     let shortest = buffer.format_finite(double);
+    // Short enough to have at most fifteen digits, and far from both ends of the range: nothing can be lost.
+    if text.len() <= SAFE_DIGITS && (1e-290..1e290).contains(&double.abs()) {
+        out.extend_from_slice(shortest.as_bytes());
+        return;
+    }
     let written = Decimal::of(text.as_bytes());
     let lossless = written == Decimal::of(shortest.as_bytes());
     let spelled_double = !written.whole() && written.len <= DOUBLE_DIGITS && double != 0.0;

@@ -1,8 +1,8 @@
-/// Whether any of the eight bytes is a quote, a backslash or a control character.
+/// Marks, by their high bits, the bytes of a word that are a quote, a backslash or a control character.
 ///
-/// The usual zero-byte trick on a word: subtracting borrows into the high bit of exactly those bytes that were too
-/// small. A borrow may run on into the byte above, so the answer is only "somewhere in here"; the caller looks closer.
-const fn needs_care(word: u64) -> bool {
+/// The usual zero-byte trick: subtracting borrows into the high bit of exactly those bytes that were too small. A
+/// borrow may run on into the bytes above, so only the lowest mark is to be trusted, and it is the one that is used.
+const fn care(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let quote = word ^ (ONES * b'"' as u64);
@@ -10,14 +10,16 @@ const fn needs_care(word: u64) -> bool {
     let low = word.wrapping_sub(ONES * 0x20) & !word;
     let quote = quote.wrapping_sub(ONES) & !quote;
     let slash = slash.wrapping_sub(ONES) & !slash;
-    (low | quote | slash) & HIGH != 0
+    (low | quote | slash) & HIGH
 }
 
 /// The first position at or after `at` whose byte cannot be copied through a string as it is.
+#[inline]
 pub(super) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        if needs_care(u64::from_le_bytes(*chunk)) {
-            break;
+        let marks = care(u64::from_le_bytes(*chunk));
+        if marks != 0 {
+            return at + marks.trailing_zeros() as usize / 8;
         }
         at += 8;
     }

@@ -10,24 +10,18 @@ pub(super) struct Found {
 /// What has to happen to a string before it may be written.
 #[derive(PartialEq, Eq, Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// No escapes: its bytes are its text.
-    Plain,
-    /// Only escapes that RFC 8785 would write the same way.
+    /// Every escape is spelled as RFC 8785 would spell it.
     Canonical,
     /// Some escape is spelled otherwise.
     Escaped,
 }
 
-/// Reads the string whose opening quote stands at `start`. Escapes are decoded onto the end of `decoded`; a string
-/// without any leaves it alone. `None`: not a string, a bare control character, or a lone surrogate.
+/// Reads the string whose opening quote stands at `start` and decodes it onto the end of `decoded`. `None`: not a string, a bare control character, or a lone surrogate.
 pub(super) fn read(bytes: &[u8], start: usize, decoded: &mut Vec<u8>) -> Option<Found> {
     let mut at = start + 1;
-    let mut end = plain_end(bytes, at);
-    if bytes.get(end) == Some(&b'"') {
-        return Some(Found { end: end + 1, shape: Shape::Plain });
-    }
     let mut shape = Shape::Canonical;
     loop {
+        let end = plain_end(bytes, at);
         decoded.extend_from_slice(bytes.get(at..end)?);
         match bytes.get(end)? {
             b'"' => return Some(Found { end: end + 1, shape }),
@@ -39,7 +33,6 @@ pub(super) fn read(bytes: &[u8], start: usize, decoded: &mut Vec<u8>) -> Option<
             shape = Shape::Escaped;
         }
         at = next;
-        end = plain_end(bytes, at);
     }
 }
 

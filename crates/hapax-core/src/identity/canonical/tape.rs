@@ -25,8 +25,8 @@ pub(super) struct Tape<'a> {
     pub(super) side: Vec<u8>,
     pub(super) nodes: Vec<Node>,
     pub(super) order: Vec<u32>,
-    /// Names of the objects still open, innermost last.
-    open: Vec<u32>,
+    /// Names of the objects still open, innermost last, each with the head it is sorted by.
+    open: Vec<(u64, u32)>,
 }
 
 impl<'a> Tape<'a> {
@@ -66,6 +66,7 @@ impl<'a> Tape<'a> {
         (self.input.get(at..end)? == word).then(|| self.keep(at, end))
     }
 
+    #[inline]
     fn keep(&mut self, start: usize, end: usize) -> usize {
         self.nodes.push(Node::Input { start: short(start), end: short(end) });
         end
@@ -83,6 +84,10 @@ impl<'a> Tape<'a> {
     }
 
     fn string(&mut self, at: usize) -> Option<usize> {
+        let plain = scan::plain_end(self.input, at + 1);
+        if self.input.get(plain) == Some(&b'"') {
+            return Some(self.keep(at, plain + 1));
+        }
         let start = self.side.len();
         let found = string::read(self.input, at, &mut self.side)?;
         if found.shape == string::Shape::Escaped {
@@ -99,12 +104,15 @@ impl<'a> Tape<'a> {
         if self.input.get(at) != Some(&b'"') {
             return None;
         }
+        let node = short(self.nodes.len());
+        let plain = scan::plain_end(self.input, at + 1);
+        if self.input.get(plain) == Some(&b'"') {
+            self.open.push((order::head(self.input.get(at + 1..plain)?), node));
+            return Some(self.keep(at, plain + 1));
+        }
         let start = self.side.len();
         let found = string::read(self.input, at, &mut self.side)?;
-        self.open.push(short(self.nodes.len()));
-        if found.shape == string::Shape::Plain {
-            return Some(self.keep(at, found.end));
-        }
+        self.open.push((order::head(self.side.get(start..)?), node));
         self.nodes.push(Node::Name { start: short(start), end: short(self.side.len()) });
         Some(found.end)
     }
@@ -166,7 +174,9 @@ impl<'a> Tape<'a> {
     fn sort(&mut self, names: usize) -> Option<(u32, u32)> {
         let mut members = std::mem::take(&mut self.open);
         let mine = members.get_mut(names..)?;
-        let compare = |&a: &u32, &b: &u32| order::by_utf16(self.name_text(a), self.name_text(b));
+        let compare = |a: &(u64, u32), b: &(u64, u32)| {
+            a.0.cmp(&b.0).then_with(|| order::by_utf16(self.name_text(a.1), self.name_text(b.1)))
+        };
         if !mine.is_sorted_by(|a, b| compare(a, b).is_lt()) {
             mine.sort_unstable_by(compare);
             if mine.windows(2).any(|pair| compare(&pair[0], &pair[1]).is_eq()) {
@@ -175,7 +185,7 @@ impl<'a> Tape<'a> {
         }
         let first = short(self.order.len());
         let count = short(mine.len());
-        self.order.extend_from_slice(mine);
+        self.order.extend(mine.iter().map(|(_, name)| *name));
         members.truncate(names);
         self.open = members;
         Some((first, count))
