@@ -1,0 +1,51 @@
+//! Length-prefixed frames: how tuples become bytes before they are hashed.
+//!
+//! Joining with a separator lets a value that holds the separator shift the border (`a:b` + `c` reads as `a` +
+//! `b:c`). A frame says its length first, so a sequence of frames can be read back in one way only, and different
+//! tuples have different bytes.
+
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+
+/// Anything bytes can be poured into: a hasher in production, a vector where tests look at the encoding itself.
+pub(crate) trait Sink {
+    fn pour(&mut self, bytes: &[u8]);
+
+    /// One value: its length in eight bytes, little end first, and its bytes.
+    fn frame(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.pour(bytes);
+    }
+
+    /// A count or number of fixed width; needs no length of its own.
+    fn number(&mut self, number: u64) {
+        self.pour(&number.to_le_bytes());
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn pour(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl Sink for Sha256 {
+    fn pour(&mut self, bytes: &[u8]) {
+        Digest::update(self, bytes);
+    }
+}
+
+impl Sink for Hmac<Sha256> {
+    fn pour(&mut self, bytes: &[u8]) {
+        Mac::update(self, bytes);
+    }
+}
+
+/// SHA-256 over a domain tag and whatever `write` frames after it. Every use has its own tag, so that equal fields
+/// of two kinds of thing never meet in one digest.
+pub(crate) fn sha256(domain: &str, write: impl FnOnce(&mut Sha256)) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.frame(domain.as_bytes());
+    write(&mut hasher);
+    hasher.finalize().into()
+}

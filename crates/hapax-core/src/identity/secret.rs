@@ -1,0 +1,56 @@
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::key::Key;
+
+/// A secret cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// A short secret can be guessed, and then keyed digests of short keys can be reversed.
+    #[error("the secret has {len} bytes and needs at least {least}; generate one from random bytes")]
+    TooShort { len: usize, least: usize },
+}
+
+/// The store's secret. With it digests are HMACs, so that whoever reads the store cannot guess keys and bodies.
+///
+/// It holds the keyed state rather than the bytes, so that no request pays for the key schedule again.
+#[derive(Clone)]
+pub struct Secret(Hmac<Sha256>);
+
+impl Secret {
+    /// Sixteen bytes is the least that cannot be tried through.
+    pub const LEAST_BYTES: usize = 16;
+
+    /// Takes the secret's bytes.
+    pub fn new(bytes: &[u8]) -> Result<Self, SecretError> {
+        let short = SecretError::TooShort { len: bytes.len(), least: Self::LEAST_BYTES };
+        if bytes.len() < Self::LEAST_BYTES {
+            return Err(short);
+        }
+        Hmac::new_from_slice(bytes).map(Self).map_err(|_| short)
+    }
+
+    /// The start of an HMAC under this secret.
+    pub(crate) fn start(&self) -> Hmac<Sha256> {
+        self.0.clone()
+    }
+
+    /// What logs and pages show instead of a key: the same for the same key, and of no use to a reader.
+    #[must_use]
+    pub fn short_hash(&self, key: &Key) -> String {
+        let mut mac = self.start();
+        mac.update(b"hapax.short.v1\0");
+        mac.update(key.as_str().as_bytes());
+        let digest: [u8; 32] = mac.finalize().into_bytes().into();
+        data_encoding::HEXLOWER.encode(&digest[..8])
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
