@@ -57,6 +57,8 @@ impl Accepted {
         let exceptions = licences.and_then(|licences| licences.get("exceptions")).and_then(toml::Value::as_array);
         let exceptions = exceptions.into_iter().flatten().filter_map(|entry| {
             let name = entry.get("crate").or_else(|| entry.get("name"))?.as_str()?;
+            // cargo-deny also takes `name@version` and `name:version`.
+            let name = name.split(['@', ':']).next().unwrap_or(name);
             Some((name.to_owned(), names(entry.get("allow"))))
         });
         Ok(Self { everywhere, exceptions: exceptions.collect() })
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
     use crate::metadata::made_up::{package, workspace};
 
-    const DENY: &str = "[licenses]\nallow = [\"MIT\"]\nexceptions = [{ allow = [\"OpenSSL\"], crate = \"ring\" }]\n";
+    const DENY: &str = "[licenses]\nallow = [\"MIT\"]\nexceptions = [{ allow = [\"OpenSSL\"], crate = \"ring@0.17\" }]\n";
 
     fn third_party(name: &str, license: Option<&str>, source: &str) -> Package {
         let mut package = package(name, &[]);
