@@ -98,7 +98,8 @@ mod tests {
     use super::*;
     use crate::metadata::made_up::{package, workspace};
 
-    const DENY: &str = "[licenses]\nallow = [\"MIT\"]\nexceptions = [{ allow = [\"OpenSSL\"], crate = \"ring@0.17\" }]\n";
+    const DENY: &str =
+        "[licenses]\nallow = [\"MIT\"]\nexceptions = [{ allow = [\"OpenSSL\"], crate = \"ring@0.17\" }]\n";
 
     fn third_party(name: &str, license: Option<&str>, source: &str) -> Package {
         let mut package = package(name, &[]);
