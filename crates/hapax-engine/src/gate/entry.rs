@@ -1,0 +1,114 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hapax_core::{Body, Fingerprint, Outcome, OutcomeClass, Recorded, Replay, Stamp, WallMillis};
+use subtle::ConstantTimeEq;
+
+/// A final answer in as few bytes as it takes.
+///
+/// Of a print only the first half of up to two digests is kept. That is enough to recognise the request; a print that
+/// does not match is no verdict here, it only sends the caller to the ledger.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    prints: [[u8; 16]; 2],
+    schemes: [u8; 2],
+    rejected: bool,
+    attempt: u32,
+    decided_wall: WallMillis,
+    /// `u64::MAX`: never.
+    expires: u64,
+    kept: Kept,
+}
+
+#[derive(Clone, Debug)]
+enum Kept {
+    /// A success without status and headers, as `once` records it.
+    Plain(Bytes),
+    Whole(Arc<Outcome>),
+}
+
+/// No scheme has this number.
+const NO_SCHEME: u8 = 0;
+
+impl Answer {
+    /// `None` for what the gate does not keep: answers whose body lies elsewhere or is gone.
+    pub(super) fn of(guard: Option<&Fingerprint>, replay: &Replay) -> Option<Self> {
+        let Recorded::Whole(outcome) = &replay.answer else { return None };
+        let kept = match &outcome.body {
+            Body::Inline(bytes)
+                if outcome.class == OutcomeClass::Success && outcome.status == 0 && outcome.headers.is_empty() =>
+            {
+                Kept::Plain(bytes.clone())
+            }
+            Body::Empty | Body::Inline(_) | Body::Handle(_) | Body::Uncaptured { .. } => {
+                Kept::Whole(Arc::new(outcome.clone()))
+            }
+            Body::Stored { .. } => return None,
+        };
+        let (mut prints, mut schemes) = ([[0; 16]; 2], [NO_SCHEME; 2]);
+        for (at, (scheme, digest)) in guard.iter().flat_map(|guard| guard.digests()).take(2).enumerate() {
+            schemes[at] = scheme.0;
+            prints[at].copy_from_slice(&digest[..16]);
+        }
+        Some(Self {
+            prints,
+            schemes,
+            rejected: replay.rejected,
+            attempt: replay.attempt,
+            decided_wall: replay.decided_wall,
+            expires: replay.expires.map_or(u64::MAX, |at| at.0),
+            kept,
+        })
+    }
+
+    pub(super) const fn expired(&self, now: Stamp) -> bool {
+        self.expires != u64::MAX && self.expires <= now.0
+    }
+
+    /// Whether this certainly is the answer to that request.
+    pub(super) fn is_for(&self, print: Option<&Fingerprint>) -> bool {
+        let Some(print) = print else { return true };
+        if self.schemes == [NO_SCHEME; 2] {
+            return true;
+        }
+        let mut equal = subtle::Choice::from(0);
+        for (scheme, digest) in print.digests() {
+            for (known, half) in self.schemes.iter().zip(&self.prints) {
+                if *known == scheme.0 {
+                    equal |= half.ct_eq(&digest[..16]);
+                }
+            }
+        }
+        equal.into()
+    }
+
+    pub(super) fn replay(&self) -> Replay {
+        let outcome = match &self.kept {
+            Kept::Plain(bytes) => Outcome::success(bytes.clone()),
+            Kept::Whole(outcome) => (**outcome).clone(),
+        };
+        Replay {
+            answer: Recorded::Whole(outcome),
+            rejected: self.rejected,
+            decided_wall: self.decided_wall,
+            expires: (self.expires != u64::MAX).then_some(Stamp(self.expires)),
+            attempt: self.attempt,
+        }
+    }
+
+    /// The bytes that the recorded answer itself takes.
+    pub(super) fn weight(&self) -> usize {
+        match &self.kept {
+            Kept::Plain(bytes) => bytes.len(),
+            Kept::Whole(outcome) => {
+                let headers: usize = outcome.headers.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
+                let body = match &outcome.body {
+                    Body::Inline(bytes) => bytes.len(),
+                    Body::Handle(handle) => handle.len(),
+                    Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } => 0,
+                };
+                size_of::<Outcome>() + headers + body
+            }
+        }
+    }
+}

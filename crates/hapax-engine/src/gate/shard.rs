@@ -1,0 +1,230 @@
+use hapax_core::{Fingerprint, Id, Replay, Stamp, Tag};
+use hashbrown::{HashMap, HashTable};
+
+use super::entry::Answer;
+
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+/// How far from the cold end a tenant at its limit looks for an entry of its own to give up.
+const LOOK_BACK: usize = 64;
+
+/// One lock's worth of the gate: a table of places in a slab, and one list through it from hot to cold.
+#[derive(Debug)]
+pub(super) struct Shard {
+    table: HashTable<u32>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    tenants: HashMap<Tag, Tenant, foldhash::fast::FixedState>,
+    /// Which tag a slot's small number stands for.
+    tags: Vec<Tag>,
+    hot: u32,
+    cold: u32,
+    bytes: usize,
+    most_entries: usize,
+    most_bytes: usize,
+    share: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    id: Id,
+    hotter: u32,
+    colder: u32,
+    tenant: u32,
+    answer: Option<Answer>,
+}
+
+#[derive(Debug)]
+struct Tenant {
+    number: u32,
+    entries: usize,
+}
+
+/// An id is a digest already: its own bytes are its hash.
+fn hash(id: &Id) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&id.0[..8]);
+    u64::from_le_bytes(bytes)
+}
+
+impl Shard {
+    pub(super) fn new(most_entries: usize, most_bytes: usize, share: usize) -> Self {
+        Self {
+            table: HashTable::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            tenants: HashMap::with_hasher(foldhash::fast::FixedState::default()),
+            tags: Vec::new(),
+            hot: NONE,
+            cold: NONE,
+            bytes: 0,
+            most_entries: most_entries.min(NONE as usize - 1),
+            most_bytes,
+            share,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(self.most_entries, self.most_bytes, self.share);
+    }
+
+    fn find(&self, id: &Id) -> Option<u32> {
+        self.table.find(hash(id), |at| self.slots[*at as usize].id == *id).copied()
+    }
+
+    pub(super) fn look_up(&mut self, id: &Id, print: Option<&Fingerprint>, now: Stamp) -> Option<Replay> {
+        let at = self.find(id)?;
+        let answer = self.slots[at as usize].answer.as_ref()?;
+        if answer.expired(now) {
+            self.remove(at);
+            return None;
+        }
+        if !answer.is_for(print) {
+            return None;
+        }
+        let replay = answer.replay();
+        if self.hot != at {
+            self.unlink(at);
+            self.link_hot(at);
+        }
+        Some(replay)
+    }
+
+    pub(super) fn insert(&mut self, id: &Id, tenant: Tag, answer: Answer) {
+        if let Some(at) = self.find(id) {
+            self.remove(at);
+        }
+        let weight = answer.weight();
+        if weight > self.most_bytes || !self.room_within_share(tenant) {
+            return;
+        }
+        while self.table.len() >= self.most_entries || self.bytes + weight > self.most_bytes {
+            if self.cold == NONE {
+                return;
+            }
+            self.remove(self.cold);
+        }
+        let number = self.count_in(tenant);
+        let slot = Slot { id: *id, hotter: NONE, colder: NONE, tenant: number, answer: Some(answer) };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.slots[at as usize] = slot;
+                at
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.bytes += weight;
+        self.link_hot(at);
+        let slots = &self.slots;
+        self.table.insert_unique(hash(id), at, |at| hash(&slots[*at as usize].id));
+    }
+
+    pub(super) fn forget(&mut self, id: &Id) {
+        if let Some(at) = self.find(id) {
+            self.remove(at);
+        }
+    }
+
+    /// A tenant at its limit gives up an entry of its own, or goes without: it never takes another's.
+    fn room_within_share(&mut self, tenant: Tag) -> bool {
+        let Some(known) = self.tenants.get(&tenant) else { return true };
+        if known.entries < self.share {
+            return true;
+        }
+        let number = known.number;
+        let mut at = self.cold;
+        for _ in 0..LOOK_BACK {
+            let Some(slot) = self.slots.get(at as usize) else { return false };
+            if slot.tenant == number {
+                self.remove(at);
+                return true;
+            }
+            at = slot.hotter;
+        }
+        false
+    }
+
+    fn count_in(&mut self, tenant: Tag) -> u32 {
+        let tags = &mut self.tags;
+        let known = self.tenants.entry(tenant).or_insert_with(|| {
+            tags.push(tenant);
+            Tenant { number: (tags.len() - 1) as u32, entries: 0 }
+        });
+        known.entries += 1;
+        known.number
+    }
+
+    fn count_out(&mut self, number: u32) {
+        let Some(tag) = self.tags.get(number as usize) else { return };
+        if let Some(known) = self.tenants.get_mut(tag) {
+            known.entries -= 1;
+        }
+        // Names of tenants without entries are dropped once they are the most of what is known.
+        if self.tags.len() > 64 + 2 * self.table.len() {
+            self.renumber_tenants();
+        }
+    }
+
+    fn renumber_tenants(&mut self) {
+        self.tenants.retain(|_, tenant| tenant.entries > 0);
+        let mut moved = vec![NONE; self.tags.len()];
+        self.tags.clear();
+        for (tag, tenant) in &mut self.tenants {
+            moved[tenant.number as usize] = self.tags.len() as u32;
+            tenant.number = self.tags.len() as u32;
+            self.tags.push(*tag);
+        }
+        for slot in &mut self.slots {
+            if slot.answer.is_some() {
+                slot.tenant = moved[slot.tenant as usize];
+            }
+        }
+    }
+
+    fn remove(&mut self, at: u32) {
+        self.unlink(at);
+        let slot = &mut self.slots[at as usize];
+        let Some(answer) = slot.answer.take() else { return };
+        let (id, tenant) = (slot.id, slot.tenant);
+        self.bytes -= answer.weight();
+        if let Ok(place) = self.table.find_entry(hash(&id), |found| *found == at) {
+            place.remove();
+        }
+        self.free.push(at);
+        self.count_out(tenant);
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let (hotter, colder) = (self.slots[at as usize].hotter, self.slots[at as usize].colder);
+        match self.slots.get_mut(hotter as usize) {
+            Some(slot) => slot.colder = colder,
+            None => self.hot = colder,
+        }
+        match self.slots.get_mut(colder as usize) {
+            Some(slot) => slot.hotter = hotter,
+            None => self.cold = hotter,
+        }
+    }
+
+    fn link_hot(&mut self, at: u32) {
+        let before = self.hot;
+        self.slots[at as usize].hotter = NONE;
+        self.slots[at as usize].colder = before;
+        match self.slots.get_mut(before as usize) {
+            Some(slot) => slot.hotter = at,
+            None => self.cold = at,
+        }
+        self.hot = at;
+    }
+}

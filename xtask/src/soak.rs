@@ -1,0 +1,16 @@
+//! `cargo xtask soak NAME [--minutes M]`: the long runs; passed on as it is.
+
+use std::path::Path;
+
+use crate::failure::{Failure, Result};
+use crate::program::{Program, passed_on};
+
+const PROGRAM: Program = Program { package: "hapax-sim", bin: Some("soak") };
+
+pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
+    let args = passed_on(args);
+    if args.is_empty() {
+        return Err(Failure::new("which long run? cargo xtask soak NAME [--minutes M]"));
+    }
+    PROGRAM.run(root, &args)
+}

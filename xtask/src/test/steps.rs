@@ -1,0 +1,113 @@
+//! The steps of the test command, as values: to add one, add an entry.
+
+use std::path::Path;
+
+use super::examples;
+use crate::failure::Result;
+use crate::program::Program;
+use crate::{model, process, tidy, tools};
+
+pub(super) struct Step {
+    /// For `--only` and `--skip`.
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) action: Action,
+}
+
+pub(super) enum Action {
+    Run(&'static [&'static [&'static str]]),
+    Call(fn(&Path) -> Result<Done>),
+}
+
+#[derive(Debug)]
+pub(super) enum Done {
+    Passed,
+    Skipped(String),
+}
+
+const FUZZ: Program = Program { package: "hapax-fuzz", bin: None };
+
+pub(super) fn all() -> Vec<Step> {
+    vec![
+        Step { name: "fmt", about: "the code is formatted", action: Action::Call(fmt) },
+        Step { name: "clippy", about: "no lint speaks up", action: Action::Call(clippy) },
+        Step { name: "tidy", about: "layering, purity, links, licences", action: Action::Call(tidied) },
+        Step { name: "deny", about: "advisories, where cargo-deny is installed", action: Action::Call(deny) },
+        Step {
+            name: "build",
+            about: "everything builds",
+            action: Action::Run(&[&["cargo", "build", "--workspace", "--all-targets"]]),
+        },
+        Step { name: "tests", about: "all tests", action: Action::Call(tests) },
+        Step {
+            name: "doc-tests",
+            about: "the examples in the documentation",
+            action: Action::Run(&[&["cargo", "test", "--doc", "--workspace"]]),
+        },
+        Step { name: "model", about: "all histories of a small world", action: Action::Call(check_model) },
+        Step { name: "fuzz", about: "each fuzz target for 15 s", action: Action::Call(fuzz) },
+        Step { name: "examples", about: "each example runs to its end", action: Action::Call(examples::run_all) },
+    ]
+}
+
+fn fmt(root: &Path) -> Result<Done> {
+    tools::install_component(root, "fmt", "rustfmt")?;
+    process::run(root, &["cargo", "fmt", "--all", "--check"])?;
+    Ok(Done::Passed)
+}
+
+fn clippy(root: &Path) -> Result<Done> {
+    tools::install_component(root, "clippy", "clippy")?;
+    process::run(root, &["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    Ok(Done::Passed)
+}
+
+fn tidied(root: &Path) -> Result<Done> {
+    tidy::run(root, &[])?;
+    Ok(Done::Passed)
+}
+
+/// Building cargo-deny takes longer than all other steps; `tidy` checks licences and sources without it.
+fn deny(root: &Path) -> Result<Done> {
+    if !tools::DENY.is_installed(root) {
+        return Ok(Done::Skipped("cargo-deny is not installed; `cargo xtask deny` installs and runs it".to_owned()));
+    }
+    process::run(root, &["cargo", "deny", "check"])?;
+    Ok(Done::Passed)
+}
+
+/// Without nextest the same tests run, only slower and without its time limits.
+fn tests(root: &Path) -> Result<Done> {
+    match tools::NEXTEST.install(root) {
+        Ok(()) => process::run(root, &["cargo", "nextest", "run", "--workspace"])?,
+        Err(why) => {
+            eprintln!("cargo-nextest could not be installed, `cargo test` takes its place: {why}");
+            process::run(root, &["cargo", "test", "--workspace", "--lib", "--bins", "--tests"])?;
+        }
+    }
+    Ok(Done::Passed)
+}
+
+fn check_model(root: &Path) -> Result<Done> {
+    model::PROGRAM.run(root, &["--test"])?;
+    Ok(Done::Passed)
+}
+
+fn fuzz(root: &Path) -> Result<Done> {
+    FUZZ.run(root, &["--seconds", "15", "all"])?;
+    Ok(Done::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_steps_share_a_name() {
+        let steps = all();
+        let names: BTreeSet<&str> = steps.iter().map(|step| step.name).collect();
+        assert_eq!(names.len(), steps.len());
+    }
+}

@@ -1,0 +1,156 @@
+//! The core is pure: it depends on nothing that could do I/O, and names no clock, file, socket, thread or runtime.
+
+use std::path::Path;
+
+use super::finding::Finding;
+use crate::failure::Result;
+use crate::files::Sources;
+use crate::metadata::Metadata;
+use crate::process;
+
+const RULE: &str = "the core is pure (docs/adr/0001-pure-core.md)";
+const CORE: &str = "hapax-core";
+const CORE_SOURCES: &str = "crates/hapax-core/src/";
+const WASM: &str = "wasm32-unknown-unknown";
+
+/// Everything the core may link to, with the reason.
+const ALLOWED: &[(&str, &str)] = &[
+    ("bytes", "shared bodies without copies"),
+    ("data-encoding", "hexadecimal and base64 text"),
+    ("hmac", "keyed digests of secrets in fingerprints"),
+    ("ryu-js", "numbers as RFC 8785 writes them"),
+    ("serde", "policies and records as data"),
+    ("serde_json", "reading the requests that are fingerprinted"),
+    ("sha2", "digests"),
+    ("subtle", "comparison in constant time"),
+    ("thiserror", "error types"),
+    ("block-buffer", "of sha2"),
+    ("cfg-if", "of sha2"),
+    ("cmov", "of subtle and ctutils: moves in constant time"),
+    ("const-oid", "of digest"),
+    ("cpufeatures", "of sha2: which instructions the processor has"),
+    ("crypto-common", "of digest"),
+    ("ctutils", "of hmac: comparison in constant time"),
+    ("digest", "of sha2 and hmac"),
+    ("hybrid-array", "of digest"),
+    ("itoa", "of serde_json"),
+    ("libc", "of cpufeatures, on some ARM systems only: reads the processor's features"),
+    ("memchr", "of serde_json"),
+    ("proc-macro2", "of the derives, at build time"),
+    ("quote", "of the derives, at build time"),
+    ("serde_core", "of serde"),
+    ("serde_derive", "of serde, at build time"),
+    ("syn", "of the derives, at build time"),
+    ("thiserror-impl", "of thiserror, at build time"),
+    ("typenum", "of hybrid-array"),
+    ("unicode-ident", "of the derives, at build time"),
+    ("zmij", "of serde_json: numbers to text"),
+];
+
+/// What pure code has no use for.
+const BANNED_WORDS: &[&str] =
+    &["std::time::Instant", "Instant::now", "SystemTime", "std::fs", "std::net", "std::thread", "std::env", "tokio"];
+
+pub(super) fn check(sources: &Sources, metadata: &Metadata) -> Vec<Finding> {
+    let mut findings = dependencies(sources, metadata);
+    findings.extend(words(sources));
+    findings
+}
+
+fn dependencies(sources: &Sources, metadata: &Metadata) -> Vec<Finding> {
+    let Some(core) = metadata.member(CORE) else {
+        return Vec::new();
+    };
+    let foreign =
+        metadata.linked_with(core).into_iter().filter(|linked| ALLOWED.iter().all(|(name, _)| *name != linked.name));
+    foreign
+        .map(|linked| Finding {
+            file: core.manifest.clone(),
+            line: sources.get(&core.manifest).map_or(1, |manifest| manifest.line_of(&linked.name)),
+            what: format!("{CORE} links to {}", linked.name),
+            rule: RULE,
+            next: "drop it, or write its reason into ALLOWED in xtask/src/tidy/purity.rs if it cannot do I/O"
+                .to_owned(),
+        })
+        .collect()
+}
+
+fn words(sources: &Sources) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in sources.texts.iter().filter(|file| file.path.starts_with(CORE_SOURCES)) {
+        // Comments may say what the core does not do.
+        for (line, code) in file.lines().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            if let Some(word) = BANNED_WORDS.iter().find(|word| code.contains(*word)) {
+                findings.push(Finding {
+                    file: file.path.clone(),
+                    line,
+                    what: format!("the core names {word}"),
+                    rule: RULE,
+                    next: "take the value as an argument and let a driver do the rest".to_owned(),
+                });
+            }
+        }
+    }
+    findings
+}
+
+/// Where the target is installed, the build itself shows that the core needs no operating system.
+pub(super) fn build_for_wasm(root: &Path) -> Result<()> {
+    let folder = process::capture(root, &["rustc", "--print", "target-libdir", "--target", WASM]).unwrap_or_default();
+    if folder.trim().is_empty() || !Path::new(folder.trim()).is_dir() {
+        println!("tidy: {WASM} is not installed, so the core was not built for it (`rustup target add {WASM}`)");
+        return Ok(());
+    }
+    process::run(root, &["cargo", "build", "-p", CORE, "--target", WASM])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Kind::Normal;
+    use crate::metadata::made_up::{package, workspace};
+
+    fn third_party(name: &str, dependencies: &[(&str, crate::metadata::Kind)]) -> crate::metadata::Package {
+        let mut package = package(name, dependencies);
+        package.source = Some("registry".to_owned());
+        package
+    }
+
+    #[test]
+    fn a_dependency_that_could_do_io_is_found_however_deep_it_sits() {
+        let metadata = workspace(vec![
+            package(CORE, &[("bytes", Normal)]),
+            third_party("bytes", &[("mio", Normal)]),
+            third_party("mio", &[]),
+        ]);
+        let found = check(&Sources::default(), &metadata);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].what, "hapax-core links to mio");
+    }
+
+    #[test]
+    fn dev_dependencies_do_not_count() {
+        let metadata = workspace(vec![
+            package(CORE, &[("bytes", Normal), ("tokio", crate::metadata::Kind::Dev)]),
+            third_party("bytes", &[]),
+            third_party("tokio", &[]),
+        ]);
+        assert!(check(&Sources::default(), &metadata).is_empty());
+    }
+
+    #[test]
+    fn a_clock_in_the_core_is_found_but_not_in_a_comment_or_elsewhere() {
+        let sources = Sources::made_of(&[
+            ("crates/hapax-core/src/lease.rs", "//! No tokio here.\nuse std::time::SystemTime;\n    // std::fs\n"),
+            ("crates/hapax-engine/src/lib.rs", "use tokio::sync::Notify;\n"),
+        ]);
+        let found = check(&sources, &workspace(vec![]));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].line, found[0].what.as_str()), (2, "the core names SystemTime"));
+    }
+
+    #[test]
+    fn every_allowed_package_has_a_reason() {
+        assert!(ALLOWED.iter().all(|(name, reason)| !name.is_empty() && !reason.is_empty()));
+    }
+}
