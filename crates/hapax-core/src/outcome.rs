@@ -131,6 +131,15 @@ impl Outcome {
         }
     }
 
+    /// Gives up a body that is longer than may be kept; its length and digest stay.
+    pub fn drop_body_above(&mut self, most: u64) {
+        if let Body::Inline(bytes) = &self.body
+            && bytes.len() as u64 > most
+        {
+            self.body = Body::Uncaptured { length: bytes.len() as u64, digest: body_digest(bytes) };
+        }
+    }
+
     /// Moves an inline body that is longer than `most` out of line, and returns what has to be stored first.
     pub fn put_out_of_line(&mut self, body: BodyId, most: usize) -> Option<(BodyId, Bytes)> {
         match &self.body {

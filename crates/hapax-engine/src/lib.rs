@@ -1,1 +1,47 @@
-//! placeholder
+//! The rules at run time: the async engine over any store.
+//!
+//! The engine reads a record, lets the pure core decide, and swaps. Around that it gives what a process needs: the
+//! gate in front, waiting for another's answer, leases that are kept while work runs, probes for what stayed unknown,
+//! a sweeper, quotas, events. Clock and randomness are injected.
+
+mod ambient;
+mod begin;
+mod call;
+mod carry;
+mod classify;
+mod disown;
+mod engine;
+mod error;
+mod events;
+mod explain;
+pub mod gate;
+mod join;
+mod once;
+mod print;
+mod probe;
+mod quota;
+mod resolve;
+mod seen;
+mod settings;
+mod shadow;
+mod stats;
+mod steps;
+mod sweeper;
+mod ticket;
+
+pub use ambient::{Entropy, EntropyError, SeededEntropy, SystemEntropy, SystemWallClock, WallClock};
+pub use begin::{Begun, Replayed};
+pub use call::{Call, InScope, IntoTenant, OnSurface, Wait};
+pub use classify::{Classified, Classify, Failure};
+pub use engine::{Engine, EngineBuilder, Policies};
+pub use error::{BuildError, EngineError, OnceError};
+pub use events::{Events, Gap, Logged};
+pub use explain::{Advice, Explanation};
+pub use once::OnceDone;
+pub use probe::{Certainty, Doubt, Found, Probe, Probed};
+pub use settings::Settings;
+pub use shadow::{ShadowLog, WouldStop};
+pub use stats::Stats;
+pub use steps::Stepped;
+pub use sweeper::{Sweeper, Swept};
+pub use ticket::{Ticket, downstream_key};

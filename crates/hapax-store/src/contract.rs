@@ -159,6 +159,11 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// How many records a surface or a tenant holds.
     fn usage(&self, tag: Tag) -> Answer<'_, Usage>;
 
+    /// The store's time without a round trip, where the store lives in this process.
+    fn now(&self) -> Option<Stamp> {
+        None
+    }
+
     fn durability(&self) -> Durability;
     fn level(&self) -> Level;
     /// What to call it in messages: `memory`, `file:./hapax-data`. Never with a secret.

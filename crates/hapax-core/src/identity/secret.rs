@@ -41,11 +41,19 @@ impl Secret {
     /// What logs and pages show instead of a key: the same for the same key, and of no use to a reader.
     #[must_use]
     pub fn short_hash(&self, key: &Key) -> String {
+        data_encoding::HEXLOWER.encode(&self.short_digest(key))
+    }
+
+    /// The bytes behind [`Secret::short_hash`].
+    #[must_use]
+    pub fn short_digest(&self, key: &Key) -> [u8; 8] {
         let mut mac = self.start();
         mac.update(b"hapax.short.v1\0");
         mac.update(key.as_str().as_bytes());
         let digest: [u8; 32] = mac.finalize().into_bytes().into();
-        data_encoding::HEXLOWER.encode(&digest[..8])
+        let mut short = [0; 8];
+        short.copy_from_slice(&digest[..8]);
+        short
     }
 }
 

@@ -11,7 +11,7 @@ impl Surface {
     /// The most bytes a surface's name may have; it labels metrics, so it stays short.
     pub const MOST_BYTES: usize = 64;
     /// Marks the shadow of a surface. Not allowed in names, so that nobody's own surface is another's shadow.
-    const SHADOW: &str = "~shadow";
+    pub const SHADOW: &str = "~shadow";
 
     /// Checks the name: letters, digits and `._:/-`.
     pub fn new(name: &str) -> Result<Self, ScopeError> {

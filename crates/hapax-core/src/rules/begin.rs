@@ -153,7 +153,9 @@ fn replay_of(record: &Record, done: &Final) -> Replay {
     }
 }
 
-pub(super) fn final_answer(record: &Record) -> Option<Replay> {
+/// The answer that a final record gives, whatever the time.
+#[must_use]
+pub fn final_answer(record: &Record) -> Option<Replay> {
     match &record.state {
         State::Committed(done) | State::Rejected(done) => Some(replay_of(record, done)),
         State::Pending(_) | State::Open(_) | State::InDoubt(_) | State::Tombstone(_) => None,

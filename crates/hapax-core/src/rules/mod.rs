@@ -21,7 +21,7 @@ use crate::{
     record::{Attempt, End, PAST_KEPT, Past, Record, StateName},
 };
 
-pub use begin::{Waiting, judge_waiter};
+pub use begin::{Waiting, final_answer, judge_waiter};
 pub use read::{as_read, lease_end, window_end};
 
 /// A record as the store returned it.

@@ -15,8 +15,10 @@ pub struct Answer {
     rejected: bool,
     attempt: u32,
     decided_wall: WallMillis,
-    /// `u64::MAX`: never.
+    /// When the record expires; `u64::MAX`: never.
     expires: u64,
+    /// When this entry is no longer believed.
+    until: u64,
     kept: Kept,
 }
 
@@ -32,7 +34,7 @@ const NO_SCHEME: u8 = 0;
 
 impl Answer {
     /// `None` for what the gate does not keep: answers whose body lies elsewhere or is gone.
-    pub(super) fn of(guard: Option<&Fingerprint>, replay: &Replay) -> Option<Self> {
+    pub(super) fn of(guard: Option<&Fingerprint>, replay: &Replay, until: Option<Stamp>) -> Option<Self> {
         let Recorded::Whole(outcome) = &replay.answer else { return None };
         let kept = match &outcome.body {
             Body::Inline(bytes)
@@ -50,19 +52,21 @@ impl Answer {
             schemes[at] = scheme.0;
             prints[at].copy_from_slice(&digest[..16]);
         }
+        let expires = replay.expires.map_or(u64::MAX, |at| at.0);
         Some(Self {
             prints,
             schemes,
             rejected: replay.rejected,
             attempt: replay.attempt,
             decided_wall: replay.decided_wall,
-            expires: replay.expires.map_or(u64::MAX, |at| at.0),
+            expires,
+            until: until.map_or(expires, |until| until.0.min(expires)),
             kept,
         })
     }
 
     pub(super) const fn expired(&self, now: Stamp) -> bool {
-        self.expires != u64::MAX && self.expires <= now.0
+        self.until != u64::MAX && self.until <= now.0
     }
 
     /// Whether this certainly is the answer to that request.

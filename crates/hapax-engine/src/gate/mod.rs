@@ -57,8 +57,9 @@ impl Gate {
         self.shard(id).lock().look_up(id, print, now)
     }
 
-    pub fn insert(&self, id: &Id, tenant: Tag, guard: Option<&Fingerprint>, replay: &Replay) {
-        if let Some(answer) = Answer::of(guard, replay) {
+    /// Remembers a final answer, at most `until` where it may change without this process knowing.
+    pub fn insert(&self, id: &Id, tenant: Tag, guard: Option<&Fingerprint>, replay: &Replay, until: Option<Stamp>) {
+        if let Some(answer) = Answer::of(guard, replay, until) {
             self.shard(id).lock().insert(id, tenant, answer);
         }
     }

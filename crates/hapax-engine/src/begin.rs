@@ -1,0 +1,259 @@
+//! *Begin*, from the gate to the store, with waiting in between.
+
+use std::sync::Arc;
+
+use hapax_core::{
+    Command, Id, Millis, Nonce, Policy, Recorded, RefusalReason, Reply, Verdict, Version,
+    command::{Admit, Begin},
+    policy::{OnFull, OnInFlight},
+    record::About,
+};
+use tokio::time::Instant;
+
+use crate::{
+    carry::Carried,
+    call::{Call, Prepared, Wait},
+    engine::{Engine, Inner},
+    error::EngineError,
+    quota::{Full, Room, Running, refused},
+    seen::Seen,
+    stats::count,
+    ticket::{Held, Ticket},
+};
+
+/// What a call is told.
+#[derive(Debug)]
+#[must_use]
+pub enum Begun {
+    /// Run it, then say how it ended.
+    Execute(Ticket),
+    /// It was decided: by an earlier call, or by the one that this one has waited for.
+    Replay(Replayed),
+    /// The attempt that was waited for failed retryably. This is no recorded answer.
+    JoinedFailure(hapax_core::Outcome),
+    /// Any other verdict.
+    Told(Verdict),
+}
+
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    pub replay: hapax_core::Replay,
+    /// It was still running when this call came.
+    pub joined: bool,
+}
+
+impl Call {
+    /// Asks for the right to run it, waiting for another's attempt as long as the policy says.
+    pub async fn begin(self) -> Result<Begun, EngineError> {
+        let nonce = self.engine.inner.entropy.nonce()?;
+        let prepared = self.prepared?;
+        let begun = self.engine.begin(&prepared, nonce).await;
+        match begun {
+            Err(unsure) => {
+                if let Some(expected) = unsure.unsettled {
+                    self.engine.disown_later(&prepared, nonce, expected);
+                }
+                Err(unsure.error)
+            }
+            Ok(begun) => Ok(begun),
+        }
+    }
+
+    /// As [`Call::begin`], with a nonce that the caller brings: repeating it after a lost answer gives the same
+    /// ticket. Such a begin is never taken back behind its caller's back; if the caller does not come again, the
+    /// lease lapses.
+    pub async fn begin_with(self, nonce: Nonce) -> Result<Begun, EngineError> {
+        let prepared = self.prepared?;
+        self.engine.begin(&prepared, nonce).await.map_err(|unsure| unsure.error)
+    }
+}
+
+/// No verdict, and perhaps a write that may still land.
+#[derive(Debug)]
+pub(crate) struct Unsure {
+    error: EngineError,
+    unsettled: Option<Version>,
+}
+
+impl<E: Into<EngineError>> From<E> for Unsure {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), unsettled: None }
+    }
+}
+
+/// What the store and the rules said to a begin.
+struct Asked {
+    verdict: Verdict,
+    carried: Carried,
+    running: Option<Running>,
+    sent: Instant,
+}
+
+impl Engine {
+    async fn begin(&self, prepared: &Prepared, nonce: Nonce) -> Result<Begun, Unsure> {
+        let inner = &*self.inner;
+        if let Some(replay) = inner.gate.look_up(&prepared.id, prepared.fingerprint.as_ref(), inner.store_now()) {
+            count(&inner.counters.gate_hits);
+            count(&inner.counters.replayed);
+            return Ok(Begun::Replay(Replayed { replay, joined: false }));
+        }
+        let mut asked = self.ask(prepared, nonce, Seen::nothing()).await?;
+        let full = matches!(&asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
+        // Only now is it certain that a record is needed and that there is no room for it.
+        if full && inner.make_room(&prepared.policy, &prepared.about).await? {
+            let unsettled = asked.carried.unsettled;
+            asked = self.ask(prepared, nonce, asked.carried.seen).await?;
+            asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
+        }
+        let Asked { verdict, carried, running, sent } = asked;
+        match verdict {
+            Verdict::Execute(grant) => {
+                let fence = grant.fence.unwrap_or(carried.seen.version);
+                let deadline = sent.checked_add(grant.lease.as_std()).unwrap_or(sent);
+                Ok(Begun::Execute(Ticket {
+                    id: prepared.id,
+                    token: grant.token,
+                    fence,
+                    lease: grant.lease,
+                    about: Arc::clone(&prepared.about),
+                    held: Arc::new(Held {
+                        seen: carried.seen.into(),
+                        deadline: deadline.into(),
+                        _running: running,
+                    }),
+                }))
+            }
+            verdict => {
+                // Whatever was sent on the way and not answered must not land behind this verdict.
+                if let Some(expected) = carried.unsettled {
+                    self.disown_later(prepared, nonce, expected);
+                }
+                self.told(prepared, carried.seen, verdict).await
+            }
+        }
+    }
+
+    async fn ask(&self, prepared: &Prepared, nonce: Nonce, seen: Seen) -> Result<Asked, Unsure> {
+        let inner = &*self.inner;
+        let sent = Instant::now();
+        let (begin, running, room) = inner.admitted(prepared, nonce).await?;
+        let carried = inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, Command::Begin(begin)).await;
+        // Whatever became of it, the store counts it from here on.
+        drop(room);
+        let mut carried =
+            carried.map_err(|failed| Unsure { error: failed.error.into(), unsettled: failed.unsettled })?;
+        let verdict = match std::mem::replace(&mut carried.reply, Reply::Fenced) {
+            Reply::Verdict(verdict) => *verdict,
+            // A begin is answered by a verdict; the other replies belong to other commands.
+            Reply::Done(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Refused(_) => Verdict::Fenced,
+        };
+        Ok(Asked { verdict, carried, running, sent })
+    }
+
+    /// A verdict other than *run it*: waits for the attempt under way where that is wanted.
+    async fn told(&self, prepared: &Prepared, seen: Seen, verdict: Verdict) -> Result<Begun, Unsure> {
+        match verdict {
+            Verdict::Replay(replay) => {
+                let replay = self.inner.with_body(&prepared.id, replay, &seen).await?;
+                Ok(Begun::Replay(Replayed { replay, joined: false }))
+            }
+            Verdict::InFlight { attempt, retry_after } => {
+                let most = match (prepared.wait, prepared.policy.on_in_flight) {
+                    (Wait::No, _) | (Wait::AsPolicy, OnInFlight::Reject) => None,
+                    (Wait::AtMost(most), _) | (Wait::AsPolicy, OnInFlight::Wait { most }) => Some(most),
+                };
+                match most {
+                    None => Ok(Begun::Told(Verdict::InFlight { attempt, retry_after })),
+                    Some(most) => Ok(self.join(prepared, seen, attempt, retry_after, most).await?),
+                }
+            }
+            Verdict::InDoubt { .. } => {
+                self.probe_soon(&prepared.id, &prepared.about);
+                Ok(Begun::Told(verdict))
+            }
+            Verdict::WindowClosed { .. }
+            | Verdict::Mismatch
+            | Verdict::Refused(_)
+            | Verdict::Fenced
+            | Verdict::Execute(_) => Ok(Begun::Told(verdict)),
+        }
+    }
+}
+
+impl Inner {
+    /// The command of a begin, with what admission and capacity say about it.
+    async fn admitted(
+        &self,
+        prepared: &Prepared,
+        nonce: Nonce,
+    ) -> Result<(Begin, Option<Running>, Option<Room>), EngineError> {
+        let (admit, running) = match self.quotas.run(prepared.policy.admission, &prepared.about) {
+            Ok(running) => (Admit::Yes, running),
+            Err(()) => (refused(RefusalReason::Admission), None),
+        };
+        let (room_for, room) = match self.quotas.keep(&*self.store, &prepared.policy, &prepared.about).await? {
+            Ok(room) => (Admit::Yes, Some(room)),
+            Err(Full::Records | Full::Tombstones) => (refused(RefusalReason::Quota), None),
+        };
+        let begin = Begin {
+            nonce,
+            fingerprint: prepared.fingerprint,
+            effect: prepared.effect,
+            lease: prepared.lease,
+            owner: Arc::clone(&self.owner),
+            started: prepared.started,
+            epoch: prepared.epoch,
+            admit,
+            room: room_for,
+            about: Arc::clone(&prepared.about),
+        };
+        Ok((begin, running, room))
+    }
+
+    /// Makes room for one more record, where the policy says so.
+    async fn make_room(&self, policy: &Policy, about: &Arc<About>) -> Result<bool, EngineError> {
+        match policy.capacity.on_full {
+            OnFull::RejectNew => Ok(false),
+            OnFull::EvictOldestFinal => self.evict_one(policy, about).await,
+        }
+    }
+
+    /// Brings in a body that lies beside its record.
+    pub(crate) async fn with_body(
+        &self,
+        id: &Id,
+        mut replay: hapax_core::Replay,
+        seen: &Seen,
+    ) -> Result<hapax_core::Replay, EngineError> {
+        let Recorded::Whole(outcome) = &mut replay.answer else { return Ok(replay) };
+        let Some(body) = outcome.stored_body() else {
+            self.warm(id, seen);
+            return Ok(replay);
+        };
+        let found = self.in_time("get_body", self.store.get_body(body)).await?;
+        // Gone between the two reads: evicted or expired. What it was can still be said.
+        replay.answer = match found {
+            Some(bytes) => {
+                outcome.body = hapax_core::Body::Inline(bytes);
+                replay.answer
+            }
+            None => Recorded::DigestOnly { status: outcome.status, digest: outcome.digest() },
+        };
+        Ok(replay)
+    }
+
+    /// Keeps a final answer at hand: as long as it is recorded where nobody else writes, else only for a moment.
+    pub(crate) fn warm(&self, id: &Id, seen: &Seen) {
+        let Some(record) = &seen.record else { return self.gate.forget(id) };
+        match hapax_core::final_answer(record) {
+            Some(replay) => {
+                let until = (!self.store.single_writer()).then(|| seen.store_now().plus(GATE_ON_SHARED_STORES));
+                self.gate.insert(id, record.about.tenant_tag, record.guard(), &replay, until);
+            }
+            None => self.gate.forget(id),
+        }
+    }
+}
+
+/// How long the gate is believed where other processes may write.
+const GATE_ON_SHARED_STORES: Millis = Millis::from_secs(2);

@@ -1,0 +1,226 @@
+//! How a call is put together. Each step leads to the next, so that none can be forgotten: surface, tenant, key.
+
+use std::{fmt, sync::Arc};
+
+use hapax_core::{
+    Effect, Fingerprint, Id, Millis, Policy,
+    command::Epochs,
+    identity::{Grammar, Key, Scope, Surface, Tenant},
+    policy::FingerprintMode,
+    record::About,
+};
+use serde::Serialize;
+
+use crate::{
+    engine::{Engine, about, recorded_on},
+    error::EngineError,
+};
+
+/// A surface was named; whose call it is comes next.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct OnSurface {
+    engine: Engine,
+    surface: Result<Surface, EngineError>,
+}
+
+impl OnSurface {
+    pub(crate) fn new(engine: Engine, name: &str) -> Self {
+        Self { engine, surface: Surface::new(name).map_err(EngineError::from) }
+    }
+
+    /// Whose call this is. It comes from the credential, never from the request's body.
+    pub fn tenant(self, tenant: impl IntoTenant) -> InScope {
+        let ready = self.surface.and_then(|surface| {
+            let policy = self.engine.inner.policy(&surface);
+            let tenant = tenant.into_tenant()?;
+            let surface = recorded_on(&surface, &policy);
+            let about = about(&surface, &tenant, None, [0; 8]);
+            Ok(Ready { surface, scope: Scope::of(tenant), policy, about: Arc::new(about) })
+        });
+        InScope { engine: self.engine, ready }
+    }
+}
+
+/// Anything that names a tenant.
+pub trait IntoTenant {
+    fn into_tenant(self) -> Result<Tenant, EngineError>;
+}
+
+impl IntoTenant for Tenant {
+    fn into_tenant(self) -> Result<Tenant, EngineError> {
+        Ok(self)
+    }
+}
+
+impl IntoTenant for &Tenant {
+    fn into_tenant(self) -> Result<Tenant, EngineError> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoTenant for &str {
+    fn into_tenant(self) -> Result<Tenant, EngineError> {
+        Ok(Tenant::new(self)?)
+    }
+}
+
+impl IntoTenant for &String {
+    fn into_tenant(self) -> Result<Tenant, EngineError> {
+        self.as_str().into_tenant()
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Ready {
+    surface: Surface,
+    scope: Scope,
+    policy: Arc<Policy>,
+    about: Arc<About>,
+}
+
+/// Surface and tenant are settled. It can be kept and cloned: what it looked up is looked up once.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct InScope {
+    engine: Engine,
+    ready: Result<Ready, EngineError>,
+}
+
+impl InScope {
+    /// Narrows the scope by a labelled part: the same key under another value is another operation.
+    pub fn within(mut self, label: &str, value: &str) -> Self {
+        self.ready = self.ready.and_then(|mut ready| {
+            ready.scope = ready.scope.with(label, value)?;
+            Ok(ready)
+        });
+        self
+    }
+
+    /// Names the intent: the same key in the same scope is the same operation.
+    pub fn key(self, key: impl fmt::Display) -> Call {
+        let key = Key::new(&key.to_string(), &Grammar::visible());
+        self.made_key(key.map_err(EngineError::from))
+    }
+
+    /// A key that was checked or made elsewhere: from a header, or by a recipe.
+    pub fn with_key(self, key: Key) -> Call {
+        self.made_key(Ok(key))
+    }
+
+    fn made_key(self, key: Result<Key, EngineError>) -> Call {
+        let engine = self.engine;
+        let prepared = self.ready.and_then(|ready| {
+            let key = key?;
+            let key_hash = engine.inner.secret.short_digest(&key);
+            Ok(Prepared {
+                id: Id::operation(&ready.surface, &ready.scope, &key),
+                policy: ready.policy,
+                about: Arc::new(About { key_hash, ..About::clone(&ready.about) }),
+                fingerprint: None,
+                effect: Effect::default(),
+                lease: None,
+                started: true,
+                epoch: None,
+                wait: Wait::AsPolicy,
+            })
+        });
+        Call { engine, prepared }
+    }
+}
+
+/// How long a duplicate of a running call waits for its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    AsPolicy,
+    No,
+    AtMost(Millis),
+}
+
+/// One call, ready to be made.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Call {
+    pub(crate) engine: Engine,
+    pub(crate) prepared: Result<Prepared, EngineError>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) id: Id,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) about: Arc<About>,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) effect: Effect,
+    pub(crate) lease: Option<Millis>,
+    pub(crate) started: bool,
+    pub(crate) epoch: Option<Epochs>,
+    pub(crate) wait: Wait,
+}
+
+impl Call {
+    fn set(mut self, change: impl FnOnce(&mut Prepared)) -> Self {
+        if let Ok(prepared) = &mut self.prepared {
+            change(prepared);
+        }
+        self
+    }
+
+    /// Guards the key by what is asked under it: the same key with another request is a mismatch. The order of
+    /// fields and the white space of its JSON do not matter.
+    pub fn fingerprint<T: Serialize + ?Sized>(mut self, request: &T) -> Self {
+        let Ok(prepared) = &self.prepared else { return self };
+        if prepared.policy.fingerprint.mode == FingerprintMode::Off {
+            return self;
+        }
+        match self.engine.inner.print_of(&prepared.policy, request) {
+            Ok(print) => self.fingerprinted(print),
+            Err(error) => {
+                self.prepared = Err(error);
+                self
+            }
+        }
+    }
+
+    /// A fingerprint that was made elsewhere.
+    pub fn fingerprinted(self, print: Fingerprint) -> Self {
+        self.set(|prepared| {
+            if prepared.policy.fingerprint.mode != FingerprintMode::Off {
+                prepared.fingerprint = Some(print);
+            }
+        })
+    }
+
+    /// What is known about doing it twice. Not saying so means that nothing is.
+    pub fn effect(self, effect: Effect) -> Self {
+        self.set(|prepared| prepared.effect = effect)
+    }
+
+    pub fn lease(self, lease: Millis) -> Self {
+        self.set(|prepared| prepared.lease = Some(lease))
+    }
+
+    /// Who asks, within the tenant; stored beside the record.
+    pub fn principal(self, principal: &str) -> Self {
+        self.set(|prepared| Arc::make_mut(&mut prepared.about).principal = Some(principal.into()))
+    }
+
+    /// Begin without the effect being under way: *start* comes before it.
+    pub fn not_started(self) -> Self {
+        self.set(|prepared| prepared.started = false)
+    }
+
+    /// The caller's epoch, and its group's current one.
+    pub fn epoch(self, caller: u64, current: u64) -> Self {
+        self.set(|prepared| prepared.epoch = Some(Epochs { caller, current }))
+    }
+
+    pub fn wait(self, wait: Wait) -> Self {
+        self.set(|prepared| prepared.wait = wait)
+    }
+
+    /// The id of the operation this call is about.
+    pub fn id(&self) -> Result<Id, EngineError> {
+        self.prepared.as_ref().map(|prepared| prepared.id).map_err(Clone::clone)
+    }
+}

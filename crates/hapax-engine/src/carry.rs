@@ -1,0 +1,198 @@
+//! Read, decide, swap: how a command reaches a record.
+//!
+//! Each command can be said again: it carries a token, a nonce or a version by which its own earlier write is
+//! recognised. So a write of unknown fate needs no special path: the record is read again and the command applied to
+//! what is there. Should the late write land after all, one of the two only conflicts.
+
+use std::{future::Future, sync::Arc};
+
+use hapax_core::{Command, Id, Policy, Record, Reply, Step, Version, Write, apply, record::About};
+use hapax_store::{BodyId, StoreError, Swap, codec};
+
+use crate::{engine::Inner, seen::Seen, stats::count};
+
+/// A command that was carried out.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) reply: Reply,
+    /// The record as it stands after it.
+    pub(crate) seen: Seen,
+    /// The version against which a write of unknown fate was sent on the way.
+    pub(crate) unsettled: Option<Version>,
+}
+
+/// A command that could not be carried out.
+#[derive(Debug)]
+pub(crate) struct NotCarried {
+    pub(crate) error: StoreError,
+    pub(crate) unsettled: Option<Version>,
+}
+
+impl From<NotCarried> for StoreError {
+    fn from(failed: NotCarried) -> Self {
+        failed.error
+    }
+}
+
+impl Inner {
+    pub(crate) async fn read(&self, id: &Id) -> Result<Seen, StoreError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.in_time("get", self.store.get(id)).await {
+                Ok(snapshot) => {
+                    let seen = Seen::read(&snapshot, &self.store_name, id)?;
+                    self.heard(&seen);
+                    return Ok(seen);
+                }
+                Err(error) => tries.again(error).await?,
+            }
+        }
+    }
+
+    /// Applies a command to the record, starting from what is known of it.
+    ///
+    /// `about` is what the event is told about where no record names it.
+    pub(crate) async fn carry(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        seen: Seen,
+        about: &Arc<About>,
+        command: Command,
+    ) -> Result<Carried, NotCarried> {
+        self.carry_as(policy, id, seen, about, command, None).await
+    }
+
+    pub(crate) async fn carry_as(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        mut seen: Seen,
+        about: &Arc<About>,
+        command: Command,
+        actor: Option<Arc<str>>,
+    ) -> Result<Carried, NotCarried> {
+        let mut tries = Tries::new(self);
+        let mut unsettled = None;
+        loop {
+            let mut step = apply(policy, seen.current(), command.clone(), seen.moment(self.wall_now()));
+            let next = match std::mem::replace(&mut step.write, Write::Nothing) {
+                Write::Nothing => {
+                    self.tell(id, about, &step, actor);
+                    return Ok(Carried { reply: step.reply, seen, unsettled });
+                }
+                Write::Put(record) => Some(*record),
+                Write::Remove => None,
+            };
+            match self.write(id, &seen, next, &mut step).await {
+                Ok(Written::Swapped(after)) => {
+                    self.heard(&after);
+                    self.settle(id, about, &step, &after, actor).await;
+                    return Ok(Carried { reply: step.reply, seen: after, unsettled });
+                }
+                Ok(Written::Conflict(now)) => seen = now,
+                Err(error) => {
+                    if error.is_unknown() {
+                        unsettled = Some(seen.version);
+                    }
+                    let read = async {
+                        tries.again(error).await?;
+                        self.read(id).await
+                    };
+                    seen = read.await.map_err(|error| NotCarried { error, unsettled })?;
+                }
+            }
+        }
+    }
+
+    async fn write(
+        &self,
+        id: &Id,
+        seen: &Seen,
+        next: Option<Record>,
+        step: &mut Step,
+    ) -> Result<Written, StoreError> {
+        if let Some((body, bytes)) = step.put_body.take() {
+            self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
+        }
+        let envelope = next.as_ref().map(codec::seal);
+        match self.in_time("swap", self.store.swap(id, seen.version, envelope)).await? {
+            Swap::Swapped { version, stamp } => Ok(Written::Swapped(Seen::written(next, version, stamp))),
+            Swap::Conflict(snapshot) => Seen::read(&snapshot, &self.store_name, id).map(Written::Conflict),
+        }
+    }
+
+    /// What follows once the write is durable.
+    async fn settle(&self, id: &Id, about: &Arc<About>, step: &Step, after: &Seen, actor: Option<Arc<str>>) {
+        self.tell(id, about, step, actor);
+        self.warm(id, after);
+        for body in &step.drop_bodies {
+            self.drop_body(*body).await;
+        }
+    }
+
+    /// A body that cannot be dropped now is an orphan; the sweeper finds it.
+    async fn drop_body(&self, body: BodyId) {
+        let _swept_later = self.in_time("drop_body", self.store.drop_body(body)).await;
+    }
+
+    /// A store call that takes too long has an unknown fate.
+    pub(crate) async fn in_time<T>(
+        &self,
+        call: &'static str,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let mut answer = std::pin::pin!(answer);
+        // Most answers are there at once; those need no timer.
+        let first = std::future::poll_fn(|context| std::task::Poll::Ready(answer.as_mut().poll(context))).await;
+        if let std::task::Poll::Ready(ready) = first {
+            return ready;
+        }
+        match tokio::time::timeout(self.settings.store_timeout, answer).await {
+            Ok(answered) => answered,
+            Err(_elapsed) => Err(self.lost(call)),
+        }
+    }
+
+    fn lost(&self, call: &'static str) -> StoreError {
+        StoreError::Unknown {
+            store: self.store_name.clone(),
+            reason: format!("no answer to `{call}` within {:?}", self.settings.store_timeout),
+        }
+    }
+}
+
+enum Written {
+    Swapped(Seen),
+    Conflict(Seen),
+}
+
+/// How often one call goes on after a store error.
+struct Tries<'a> {
+    inner: &'a Inner,
+    left: u32,
+    wait: std::time::Duration,
+}
+
+impl<'a> Tries<'a> {
+    const fn new(inner: &'a Inner) -> Self {
+        Self { inner, left: inner.settings.store_retries, wait: inner.settings.store_backoff }
+    }
+
+    /// Waits and lets the caller try again, or gives the error back.
+    async fn again(&mut self, error: StoreError) -> Result<(), StoreError> {
+        let worth_it = match &error {
+            StoreError::Unavailable { .. } | StoreError::Unknown { .. } => true,
+            // Damage, a full disk or a missing feature does not go away by asking again.
+            _ => false,
+        };
+        if !worth_it || self.left == 0 {
+            return Err(error);
+        }
+        self.left -= 1;
+        count(&self.inner.counters.store_retries);
+        tokio::time::sleep(self.wait).await;
+        self.wait = self.wait.saturating_mul(4).min(std::time::Duration::from_secs(1));
+        Ok(())
+    }
+}

@@ -1,0 +1,331 @@
+use std::{fmt, sync::Arc};
+
+use hapax_core::{
+    Id, Policy, Preset, Stamp, Step, Tag, WallMillis,
+    identity::{Secret, Surface, Tenant},
+    policy::Mode,
+    record::About,
+};
+use hapax_store::{Durability, Store};
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use tokio::time::Instant;
+
+use crate::{
+    ambient::{Entropy, SystemEntropy, SystemWallClock, WallClock},
+    call::OnSurface,
+    error::BuildError,
+    events::Events,
+    gate::Gate,
+    join::Joins,
+    probe::{Probe, Probes},
+    quota::Quotas,
+    seen::Seen,
+    settings::Settings,
+    shadow::ShadowLog,
+    stats::{Counters, Stats},
+};
+
+/// The idempotency engine over one store. Cloning it gives another handle to the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store_name: String,
+    pub(crate) wall: Arc<dyn WallClock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) settings: Settings,
+    pub(crate) secret: Secret,
+    pub(crate) owner: Arc<str>,
+    policies: RwLock<Arc<Policies>>,
+    pub(crate) gate: Gate,
+    pub(crate) joins: Joins,
+    pub(crate) quotas: Arc<Quotas>,
+    pub(crate) events: Events,
+    pub(crate) counters: Counters,
+    pub(crate) probes: Probes,
+    pub(crate) shadow: ShadowLog,
+    /// What the store last said about its time, for gates in front of stores that live elsewhere.
+    heard: RwLock<(Stamp, Instant)>,
+}
+
+/// One policy per surface, and one for all others.
+#[derive(Clone, Debug)]
+pub struct Policies {
+    by_surface: HashMap<Surface, Arc<Policy>>,
+    standard: Arc<Policy>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self { by_surface: HashMap::new(), standard: Arc::new(Preset::Standard.policy()) }
+    }
+}
+
+impl Policies {
+    /// Puts a surface under a policy, if the policy can be used.
+    pub fn set(&mut self, surface: Surface, policy: Policy) -> Result<(), BuildError> {
+        policy.check()?;
+        self.by_surface.insert(surface, Arc::new(policy.revised()));
+        Ok(())
+    }
+
+    /// The policy of all surfaces that have none of their own.
+    pub fn set_standard(&mut self, policy: Policy) -> Result<(), BuildError> {
+        policy.check()?;
+        self.standard = Arc::new(policy.revised());
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn of(&self, surface: &Surface) -> &Arc<Policy> {
+        self.by_surface.get(surface).unwrap_or(&self.standard)
+    }
+
+    /// The policy of all surfaces that have none of their own.
+    #[must_use]
+    pub const fn standard(&self) -> &Arc<Policy> {
+        &self.standard
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&Surface, &Arc<Policy>)> {
+        self.by_surface.iter()
+    }
+}
+
+/// Puts an engine together.
+#[derive(Debug)]
+pub struct EngineBuilder {
+    store: Arc<dyn Store>,
+    wall: Arc<dyn WallClock>,
+    entropy: Arc<dyn Entropy>,
+    settings: Settings,
+    secret: Option<Secret>,
+    policies: Policies,
+    probes: Probes,
+    problem: Option<BuildError>,
+}
+
+impl EngineBuilder {
+    /// Puts a surface under a policy. A policy that cannot be used is reported by [`EngineBuilder::build`].
+    #[must_use]
+    pub fn policy(mut self, surface: &str, policy: Policy) -> Self {
+        let set = Surface::new(surface).map_err(BuildError::from).and_then(|name| self.policies.set(name, policy));
+        self.problem = self.problem.or(set.err());
+        self
+    }
+
+    #[must_use]
+    pub fn policies(mut self, policies: Policies) -> Self {
+        self.policies = policies;
+        self
+    }
+
+    /// Asks the world what became of operations on this surface whose end is unknown.
+    #[must_use]
+    pub fn probe(mut self, surface: &str, probe: impl Probe) -> Self {
+        match Surface::new(surface) {
+            Ok(name) => self.probes.set(name, Arc::new(probe)),
+            Err(error) => self.problem = self.problem.or(Some(error.into())),
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    #[must_use]
+    pub fn wall_clock(mut self, wall: Arc<dyn WallClock>) -> Self {
+        self.wall = wall;
+        self
+    }
+
+    #[must_use]
+    pub fn entropy(mut self, entropy: Arc<dyn Entropy>) -> Self {
+        self.entropy = entropy;
+        self
+    }
+
+    /// The secret under which keys are hashed for logs and requests for their fingerprints.
+    #[must_use]
+    pub fn secret(mut self, secret: Secret) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+
+    pub fn build(self) -> Result<Engine, BuildError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let promise = self.store.durability();
+        if self.settings.demand_durable && promise != Durability::Durable {
+            return Err(BuildError::NotDurable { store: self.store.name(), promise: promise.to_string() });
+        }
+        let secret = match self.secret {
+            Some(secret) => secret,
+            None => process_secret(&*self.entropy)?,
+        };
+        Ok(Engine {
+            inner: Arc::new(Inner {
+                store_name: self.store.name(),
+                gate: Gate::new(self.settings.gate),
+                joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
+                quotas: Arc::default(),
+                events: Events::with_room(self.settings.events),
+                counters: Counters::default(),
+                probes: self.probes,
+                shadow: ShadowLog::default(),
+                heard: RwLock::new((Stamp(0), Instant::now())),
+                owner: self.settings.owner.as_str().into(),
+                store: self.store,
+                wall: self.wall,
+                entropy: self.entropy,
+                settings: self.settings,
+                secret,
+                policies: RwLock::new(Arc::new(self.policies)),
+            }),
+        })
+    }
+}
+
+/// Without a secret of the user's, key hashes in logs hold for this process only.
+fn process_secret(entropy: &dyn Entropy) -> Result<Secret, BuildError> {
+    let mut bytes = [0; 32];
+    entropy.fill(&mut bytes)?;
+    Ok(Secret::new(&bytes)?)
+}
+
+impl Engine {
+    #[must_use]
+    pub fn builder(store: Arc<dyn Store>) -> EngineBuilder {
+        EngineBuilder {
+            store,
+            wall: Arc::new(SystemWallClock),
+            entropy: Arc::new(SystemEntropy::default()),
+            settings: Settings::default(),
+            secret: None,
+            policies: Policies::default(),
+            probes: Probes::default(),
+            problem: None,
+        }
+    }
+
+    /// Where a call starts. The tenant comes next: without one it does not compile.
+    #[must_use]
+    pub fn surface(&self, name: &str) -> OnSurface {
+        OnSurface::new(self.clone(), name)
+    }
+
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.inner.events
+    }
+
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.inner.counters.read()
+    }
+
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.inner.gate
+    }
+
+    /// What shadow mode would have stopped, newest last.
+    #[must_use]
+    pub fn shadow(&self) -> &ShadowLog {
+        &self.inner.shadow
+    }
+
+    #[must_use]
+    pub fn policies(&self) -> Arc<Policies> {
+        self.inner.policies()
+    }
+
+    /// Puts new policies in force. Records that exist keep what they were begun under; the gate is emptied.
+    pub fn reload(&self, policies: Policies) {
+        *self.inner.policies.write() = Arc::new(policies);
+        self.inner.gate.clear();
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("store", &self.inner.store_name).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    pub(crate) fn policies(&self) -> Arc<Policies> {
+        Arc::clone(&self.policies.read())
+    }
+
+    pub(crate) fn policy(&self, surface: &Surface) -> Arc<Policy> {
+        Arc::clone(self.policies.read().of(surface))
+    }
+
+    /// The policy of a stored record's surface, its shadow included.
+    pub(crate) fn policy_of(&self, about: &About) -> Arc<Policy> {
+        let policies = self.policies.read();
+        let plain = about.surface.strip_suffix(Surface::SHADOW).unwrap_or(&about.surface);
+        Arc::clone(Surface::new(plain).map_or(&policies.standard, |surface| policies.of(&surface)))
+    }
+
+    pub(crate) fn wall_now(&self) -> WallMillis {
+        self.wall.now()
+    }
+
+    /// The store's time as well as it can be told without a round trip.
+    pub(crate) fn store_now(&self) -> Stamp {
+        if let Some(now) = self.store.now() {
+            return now;
+        }
+        let (heard, at) = *self.heard.read();
+        heard.plus(hapax_core::Millis::from_std(at.elapsed()))
+    }
+
+    pub(crate) fn heard(&self, seen: &Seen) {
+        if self.store.now().is_none() {
+            *self.heard.write() = (seen.store_now(), Instant::now());
+        }
+    }
+
+    /// Everything that follows from a step once it is settled: events, counters, gate, bodies.
+    pub(crate) fn tell(&self, id: &Id, about: &Arc<About>, step: &Step, actor: Option<Arc<str>>) {
+        if let Some(event) = &step.event {
+            self.counters.event(event);
+            self.events.log(self.wall_now(), *id, Arc::clone(about), event.clone(), actor);
+        }
+    }
+}
+
+/// The surface that a policy's mode puts a call on: in shadow mode one of its own, which never decides for real.
+pub(crate) fn recorded_on(surface: &Surface, policy: &Policy) -> Surface {
+    match policy.mode {
+        Mode::Enforce => surface.clone(),
+        Mode::Shadow => surface.shadow(),
+    }
+}
+
+pub(crate) fn about(surface: &Surface, tenant: &Tenant, principal: Option<Arc<str>>, key_hash: [u8; 8]) -> About {
+    About {
+        surface: surface.as_str().into(),
+        tenant: tenant.as_str().into(),
+        surface_tag: Tag::surface(surface),
+        tenant_tag: Tag::tenant(surface, tenant),
+        principal,
+        key_hash,
+    }
+}
+

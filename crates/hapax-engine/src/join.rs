@@ -1,0 +1,201 @@
+//! Duplicates of a running operation wait for its answer.
+//!
+//! One subscription and one read serve all who wait for one operation in this process. The subscription is set up
+//! before the state is read, and it also wakes at the lease's end, since a lapse writes nothing. A waiter never
+//! executes: it is judged as a begin that may not, fingerprint included, and never outlives its own deadline.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use hapax_core::{Id, Millis, State, Verdict, Waiting, judge_waiter, lease_end};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout_at},
+};
+
+use crate::{
+    begin::{Begun, Replayed},
+    call::Prepared,
+    engine::{Engine, Inner},
+    error::EngineError,
+    seen::Seen,
+    stats::count,
+};
+
+/// What the waiters of one operation look at: the record as last read.
+type Board = watch::Sender<Option<Seen>>;
+
+#[derive(Debug)]
+pub(crate) struct Joins {
+    boards: Mutex<HashMap<Id, Arc<Board>>>,
+    waiting: AtomicUsize,
+    per_key: usize,
+    in_all: usize,
+}
+
+/// One waiter's place.
+struct Place<'a> {
+    joins: &'a Joins,
+    board: watch::Receiver<Option<Seen>>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.joins.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Joins {
+    pub(crate) fn new(per_key: usize, in_all: usize) -> Self {
+        Self { boards: Mutex::default(), waiting: AtomicUsize::new(0), per_key, in_all }
+    }
+
+    /// How many wait right now.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    /// A place among the waiters, and the board if it is new and nobody keeps it yet. `None`: too many wait.
+    fn place(&self, id: &Id) -> Option<(Place<'_>, Option<Arc<Board>>)> {
+        if self.waiting.fetch_add(1, Relaxed) >= self.in_all {
+            self.waiting.fetch_sub(1, Relaxed);
+            return None;
+        }
+        let mut boards = self.boards.lock();
+        if let Some(board) = boards.get(id) {
+            if board.receiver_count() >= self.per_key {
+                self.waiting.fetch_sub(1, Relaxed);
+                return None;
+            }
+            return Some((Place { joins: self, board: board.subscribe() }, None));
+        }
+        let board = Arc::new(Board::new(None));
+        let place = Place { joins: self, board: board.subscribe() };
+        boards.insert(*id, Arc::clone(&board));
+        Some((place, Some(board)))
+    }
+
+    /// Takes the board down if nobody looks at it any more.
+    fn take_down(&self, id: &Id, board: &Board) -> bool {
+        let mut boards = self.boards.lock();
+        if board.receiver_count() > 0 {
+            return false;
+        }
+        boards.remove(id);
+        true
+    }
+}
+
+impl Engine {
+    /// Waits for the attempt under way, at most `most`.
+    pub(crate) async fn join(
+        &self,
+        prepared: &Prepared,
+        seen: Seen,
+        attempt: u32,
+        retry_after: Millis,
+        most: Millis,
+    ) -> Result<Begun, EngineError> {
+        let still_running = Begun::Told(Verdict::InFlight { attempt, retry_after });
+        let deadline = Instant::now() + most.as_std();
+        let Some((mut place, new_board)) = self.inner.joins.place(&prepared.id) else {
+            return Ok(still_running);
+        };
+        if let Some(board) = new_board {
+            tokio::spawn(keep_board(Arc::clone(&self.inner), prepared.id, board));
+        }
+        count(&self.inner.counters.joined);
+        loop {
+            let shown = place.board.borrow_and_update().clone();
+            // What the board shows may be older than what this caller has read itself.
+            if let Some(shown) = shown.filter(|shown| shown.version >= seen.version)
+                && let Some(begun) = self.judge(prepared, shown, attempt).await?
+            {
+                return Ok(begun);
+            }
+            match timeout_at(deadline, place.board.changed()).await {
+                Ok(Ok(())) => {}
+                // Its time is over; it never runs anything itself.
+                Ok(Err(_)) | Err(_) => return Ok(still_running),
+            }
+        }
+    }
+
+    async fn judge(&self, prepared: &Prepared, shown: Seen, attempt: u32) -> Result<Option<Begun>, EngineError> {
+        let moment = shown.moment(self.inner.wall_now());
+        let print = prepared.fingerprint.as_ref();
+        match judge_waiter(&prepared.policy, shown.current(), print, attempt, moment) {
+            Waiting::Wait => Ok(None),
+            Waiting::Joined(failure) => Ok(Some(Begun::JoinedFailure(failure))),
+            Waiting::Answer(Verdict::Replay(replay)) => {
+                let replay = self.inner.with_body(&prepared.id, replay, &shown).await?;
+                Ok(Some(Begun::Replay(Replayed { replay, joined: true })))
+            }
+            Waiting::Answer(verdict) => Ok(Some(Begun::Told(verdict))),
+        }
+    }
+}
+
+/// Keeps one board up to date while anybody looks at it.
+async fn keep_board(inner: Arc<Inner>, id: Id, board: Arc<Board>) {
+    let mut wait = inner.settings.store_backoff;
+    loop {
+        let watching = inner.in_time("watch", inner.store.watch(&id)).await;
+        let Ok(mut watching) = watching else {
+            // Waiters have their own deadlines; all that can be done is to try again.
+            tokio::select! {
+                biased;
+                () = board.closed() => if inner.joins.take_down(&id, &board) { return },
+                () = tokio::time::sleep(wait) => {}
+            }
+            wait = wait.saturating_mul(2).min(std::time::Duration::from_secs(1));
+            continue;
+        };
+        loop {
+            let Ok(seen) = inner.read(&id).await else { break };
+            let lapse = lapse_of(&seen);
+            if board.borrow().as_ref().is_none_or(|shown| news(shown, &seen)) {
+                board.send_replace(Some(seen));
+            }
+            tokio::select! {
+                biased;
+                () = board.closed() => {
+                    if inner.joins.take_down(&id, &board) {
+                        return;
+                    }
+                    // Somebody came just now, and what is on the board may be old.
+                }
+                () = watching.changed() => {}
+                () = at(lapse) => {}
+            }
+        }
+    }
+}
+
+/// Whether waiters have to look again: the record changed, or its lease has run out.
+fn news(shown: &Seen, seen: &Seen) -> bool {
+    shown.version != seen.version || lapse_of(seen).is_none()
+}
+
+/// When the running lease ends, on this process's clock. `None`: nothing runs, or it ran out.
+fn lapse_of(seen: &Seen) -> Option<Instant> {
+    match &seen.record.as_deref()?.state {
+        State::Pending(pending) => {
+            let end = lease_end(&pending.lease);
+            (seen.store_now() < end).then(|| seen.instant_of(end))
+        }
+        State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => None,
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+

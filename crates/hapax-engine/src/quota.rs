@@ -1,0 +1,203 @@
+//! Room to run, and room to keep.
+//!
+//! Admission counts what runs in this process. Capacity counts what the store keeps: the store is asked only when what
+//! it last said could be used up, and begins that it may not have seen yet are counted against it, so a quota on a
+//! store with one writer is never overrun.
+
+use std::sync::Arc;
+
+use hapax_core::{
+    Millis, Refusal, RefusalReason, Tag,
+    command::Admit,
+    policy::{Admission, Policy},
+    record::About,
+};
+use hapax_store::{Store, StoreError};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+/// What a refused caller is told to wait.
+const RETRY_AFTER: Millis = Millis::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(crate) struct Quotas {
+    running: Mutex<HashMap<Tag, u32, foldhash::fast::FixedState>>,
+    accounts: Mutex<HashMap<Tag, Account, foldhash::fast::FixedState>>,
+}
+
+/// What one tag may still add before the store has to be asked again.
+#[derive(Debug, Default)]
+struct Account {
+    left: u64,
+    /// Granted, and not yet known to be written or not.
+    open: u64,
+    /// Granted in all.
+    granted: u64,
+    /// How many are asking the store right now; the account is not forgotten under them.
+    readers: u32,
+}
+
+impl Account {
+    const fn grant(&mut self) {
+        self.open += 1;
+        self.granted += 1;
+    }
+}
+
+/// One running attempt, counted until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    quotas: Arc<Quotas>,
+    tags: [Tag; 2],
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut running = self.quotas.running.lock();
+        for tag in self.tags {
+            if let Some(count) = running.get_mut(&tag) {
+                *count -= 1;
+                if *count == 0 {
+                    running.remove(&tag);
+                }
+            }
+        }
+    }
+}
+
+/// Room for one record, held until it is known whether it was used.
+#[derive(Debug)]
+pub(crate) struct Room {
+    quotas: Arc<Quotas>,
+    tags: [Tag; 2],
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut accounts = self.quotas.accounts.lock();
+        for tag in self.tags {
+            if let Some(account) = accounts.get_mut(&tag) {
+                account.open = account.open.saturating_sub(1);
+            }
+        }
+    }
+}
+
+pub(crate) fn refused(reason: RefusalReason) -> Admit {
+    Admit::No(Refusal { reason, retry_after: RETRY_AFTER })
+}
+
+/// Which limit is in the way of one more record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Full {
+    Records,
+    Tombstones,
+}
+
+impl Quotas {
+    /// Counts one more in flight, if there is room for it.
+    pub(crate) fn run(self: &Arc<Self>, admission: Option<Admission>, about: &About) -> Result<Option<Running>, ()> {
+        let Some(admission) = admission else { return Ok(None) };
+        let tags = [about.surface_tag, about.tenant_tag];
+        let mut running = self.running.lock();
+        for (tag, most) in tags.into_iter().zip([admission.max_in_flight, admission.per_tenant]) {
+            if running.get(&tag).is_some_and(|count| *count >= most) {
+                return Err(());
+            }
+        }
+        for tag in tags {
+            *running.entry(tag).or_insert(0) += 1;
+        }
+        Ok(Some(Running { quotas: Arc::clone(self), tags }))
+    }
+
+    /// Reserves room for one more record.
+    pub(crate) async fn keep(
+        self: &Arc<Self>,
+        store: &dyn Store,
+        policy: &Policy,
+        about: &About,
+    ) -> Result<Result<Room, Full>, StoreError> {
+        let tags = [about.surface_tag, about.tenant_tag];
+        if let Some(room) = self.take(tags) {
+            return Ok(Ok(room));
+        }
+        // What is open, and how much is granted while the store is asked, is counted on top of what it says: a begin
+        // that settles in between is counted twice rather than not at all.
+        let reading = Reading::start(self, tags);
+        let surface = store.usage(tags[0]).await?;
+        let tenant = store.usage(tags[1]).await?;
+        if surface.tombstones >= policy.capacity.max_tombstones {
+            return Ok(Err(Full::Tombstones));
+        }
+        let limits = [policy.capacity.max_records, policy.capacity.per_tenant];
+        let mut accounts = self.accounts.lock();
+        let mut room = [0; 2];
+        for (at, usage) in [surface, tenant].into_iter().enumerate() {
+            let granted = accounts.get(&tags[at]).map_or(0, |account| account.granted);
+            let unseen = reading.open[at].saturating_add(granted.saturating_sub(reading.granted[at]));
+            room[at] = limits[at].saturating_sub(usage.records.saturating_add(unseen));
+        }
+        if room.contains(&0) {
+            return Ok(Err(Full::Records));
+        }
+        for (tag, room) in tags.into_iter().zip(room) {
+            // Half of what is there may be used before the store is asked again; near the limit it is asked each time.
+            let account = accounts.entry(tag).or_default();
+            account.left = (room - 1) / 2;
+            account.grant();
+        }
+        if accounts.len() > MOST_ACCOUNTS {
+            accounts.retain(|_, account| account.open > 0 || account.readers > 0);
+        }
+        Ok(Ok(Room { quotas: Arc::clone(self), tags }))
+    }
+
+    fn take(self: &Arc<Self>, tags: [Tag; 2]) -> Option<Room> {
+        let mut accounts = self.accounts.lock();
+        if tags.iter().any(|tag| accounts.get(tag).is_none_or(|account| account.left == 0)) {
+            return None;
+        }
+        for tag in tags {
+            let account = accounts.entry(tag).or_default();
+            account.left -= 1;
+            account.grant();
+        }
+        Some(Room { quotas: Arc::clone(self), tags })
+    }
+}
+
+/// The accounts as they stood before the store was asked.
+struct Reading<'a> {
+    quotas: &'a Quotas,
+    tags: [Tag; 2],
+    open: [u64; 2],
+    granted: [u64; 2],
+}
+
+impl<'a> Reading<'a> {
+    fn start(quotas: &'a Quotas, tags: [Tag; 2]) -> Self {
+        let (mut open, mut granted) = ([0; 2], [0; 2]);
+        let mut accounts = quotas.accounts.lock();
+        for (at, tag) in tags.into_iter().enumerate() {
+            let account = accounts.entry(tag).or_default();
+            account.readers += 1;
+            (open[at], granted[at]) = (account.open, account.granted);
+        }
+        Self { quotas, tags, open, granted }
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let mut accounts = self.quotas.accounts.lock();
+        for tag in self.tags {
+            if let Some(account) = accounts.get_mut(&tag) {
+                account.readers -= 1;
+            }
+        }
+    }
+}
+
+/// How many tags are remembered; beyond that only those with open begins.
+const MOST_ACCOUNTS: usize = 65_536;

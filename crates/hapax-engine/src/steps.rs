@@ -1,0 +1,224 @@
+//! The single steps: what the owner of an attempt says about it.
+//!
+//! An operation that was begun in one process can be ended in another: the token is all it takes.
+
+use std::sync::Arc;
+
+use hapax_core::{
+    BodyId, Command, Id, Millis, Outcome, OutcomeClass, Policy, Reply, Token, Version,
+    command::{Conflict, Done, Refused, Release},
+    policy::Disposition,
+    record::About,
+};
+use tokio::time::Instant;
+
+use crate::{
+    carry::Carried,
+    engine::{Engine, Inner},
+    error::EngineError,
+    seen::Seen,
+    ticket::Ticket,
+};
+
+/// The answer to a step.
+#[derive(Clone, Debug)]
+#[must_use]
+pub enum Stepped {
+    Done(Done),
+    /// The token no longer counts. An outcome that came with it is kept as evidence.
+    Fenced,
+    Conflict(Conflict),
+    Refused(Refused),
+}
+
+impl Stepped {
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+
+    pub(crate) fn of(reply: Reply) -> Self {
+        match reply {
+            Reply::Done(done) => Self::Done(done),
+            // No step is answered by a verdict.
+            Reply::Fenced | Reply::Verdict(_) => Self::Fenced,
+            Reply::Conflict(conflict) => Self::Conflict(conflict),
+            Reply::Refused(refused) => Self::Refused(refused),
+        }
+    }
+}
+
+impl Engine {
+    pub async fn start(&self, id: &Id, token: Token) -> Result<Stepped, EngineError> {
+        self.step(id, Command::Start { token }).await
+    }
+
+    pub async fn renew(&self, id: &Id, token: Token, lease: Millis) -> Result<Stepped, EngineError> {
+        self.step(id, Command::Renew { token, lease }).await
+    }
+
+    pub async fn complete(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
+        let seen = self.inner.read(id).await?;
+        let outcome = self.inner.laid_out(id, token, outcome, &seen).await?;
+        self.step_from(id, seen, Command::Complete { token, outcome }).await
+    }
+
+    pub async fn reject(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
+        let seen = self.inner.read(id).await?;
+        let outcome = self.inner.laid_out(id, token, outcome, &seen).await?;
+        self.step_from(id, seen, Command::Reject { token, outcome }).await
+    }
+
+    pub async fn fail(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
+        self.step(id, Command::Fail { token, outcome }).await
+    }
+
+    pub async fn release(&self, id: &Id, token: Token, why: Release) -> Result<Stepped, EngineError> {
+        self.step(id, Command::Release { token, why }).await
+    }
+
+    /// Says how an attempt ended, in the way the policy wants an outcome of its class to be said.
+    pub async fn finish(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
+        let seen = self.inner.read(id).await?;
+        let policy = self.inner.policy_for(&seen);
+        let outcome = self.inner.laid_out(id, token, outcome, &seen).await?;
+        self.step_from(id, seen, ending(&policy, token, outcome)).await
+    }
+
+    async fn step(&self, id: &Id, command: Command) -> Result<Stepped, EngineError> {
+        let seen = self.inner.read(id).await?;
+        self.step_from(id, seen, command).await
+    }
+
+    async fn step_from(&self, id: &Id, seen: Seen, command: Command) -> Result<Stepped, EngineError> {
+        let policy = self.inner.policy_for(&seen);
+        let about = seen.about();
+        let carried = self.inner.carry(&policy, id, seen, &about, command).await.map_err(hapax_store::StoreError::from)?;
+        Ok(Stepped::of(carried.reply))
+    }
+}
+
+/// The command that ends an attempt with an outcome of this class.
+pub(crate) fn ending(policy: &Policy, token: Token, outcome: Outcome) -> Command {
+    // A release after the start is the owner's word that nothing happened; before it, the word costs nothing.
+    match policy.disposition(outcome.class, true) {
+        Disposition::Complete => Command::Complete { token, outcome },
+        Disposition::Reject => Command::Reject { token, outcome },
+        Disposition::Fail => Command::Fail { token, outcome },
+        Disposition::FailUnknown => {
+            Command::Fail { token, outcome: Outcome { class: OutcomeClass::Unknown, ..outcome } }
+        }
+        Disposition::Release => Command::Release { token, why: Release::NoEffect },
+    }
+}
+
+impl Ticket {
+    /// Marks the effect as under way. Fenced: it must not be started, and the ticket is best released.
+    pub async fn start(&self, engine: &Engine) -> Result<Stepped, EngineError> {
+        self.carry(&engine.inner, Command::Start { token: self.token }).await
+    }
+
+    /// Extends the lease by its own length from now.
+    pub async fn renew(&self, engine: &Engine) -> Result<Stepped, EngineError> {
+        let sent = Instant::now();
+        let stepped = self.carry(&engine.inner, Command::Renew { token: self.token, lease: self.lease }).await?;
+        if stepped.is_done() {
+            *self.held.deadline.lock() = sent + self.lease.as_std();
+        }
+        Ok(stepped)
+    }
+
+    pub async fn complete(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
+        let outcome = self.laid_out(&engine.inner, outcome).await?;
+        self.carry(&engine.inner, Command::Complete { token: self.token, outcome }).await
+    }
+
+    pub async fn reject(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
+        let outcome = self.laid_out(&engine.inner, outcome).await?;
+        self.carry(&engine.inner, Command::Reject { token: self.token, outcome }).await
+    }
+
+    pub async fn fail(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
+        self.carry(&engine.inner, Command::Fail { token: self.token, outcome }).await
+    }
+
+    pub async fn release(&self, engine: &Engine, why: Release) -> Result<Stepped, EngineError> {
+        self.carry(&engine.inner, Command::Release { token: self.token, why }).await
+    }
+
+    /// As [`Engine::finish`], without reading first: one swap against the version this ticket holds.
+    pub async fn finish(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
+        let policy = engine.inner.policy_of(&self.about);
+        let outcome = self.laid_out(&engine.inner, outcome).await?;
+        self.carry(&engine.inner, ending(&policy, self.token, outcome)).await
+    }
+
+    async fn laid_out(&self, inner: &Inner, outcome: Outcome) -> Result<Outcome, EngineError> {
+        let seen = self.held.seen.lock().clone();
+        inner.laid_out(&self.id, self.token, outcome, &seen).await
+    }
+
+    async fn carry(&self, inner: &Inner, command: Command) -> Result<Stepped, EngineError> {
+        let policy = inner.policy_of(&self.about);
+        let seen = self.held.seen.lock().clone();
+        let Carried { reply, seen, unsettled: _ } = inner
+            .carry(&policy, &self.id, seen, &self.about, command)
+            .await
+            .map_err(hapax_store::StoreError::from)?;
+        let mut held = self.held.seen.lock();
+        // A renewal and the end may cross; the later version is the one to hold.
+        if held.version < seen.version {
+            *held = seen;
+        }
+        Ok(Stepped::of(reply))
+    }
+}
+
+impl Inner {
+    pub(crate) fn policy_for(&self, seen: &Seen) -> Arc<Policy> {
+        self.policy_of(&seen.about())
+    }
+
+    /// Puts a long body beside the record, durable before anything names it; one that is too long leaves its digest.
+    async fn laid_out(
+        &self,
+        id: &Id,
+        token: Token,
+        mut outcome: Outcome,
+        seen: &Seen,
+    ) -> Result<Outcome, EngineError> {
+        let policy = self.policy_for(seen);
+        outcome.drop_body_above(policy.capture.max_body);
+        let body = BodyId(Id::derived("hapax.body.v1", &[&id.0, &token.attempt.to_be_bytes(), &token.nonce.0]).0);
+        if let Some((body, bytes)) = outcome.put_out_of_line(body, policy.capture.inline as usize) {
+            self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
+        }
+        Ok(outcome)
+    }
+}
+
+impl Seen {
+    /// Whose record this is; nobody's where there is none.
+    pub(crate) fn about(&self) -> Arc<About> {
+        self.record.as_ref().map_or_else(nobody, |record| Arc::clone(&record.about))
+    }
+}
+
+/// What events are told about an operation of which nothing is known.
+fn nobody() -> Arc<About> {
+    Arc::new(About {
+        surface: "".into(),
+        tenant: "".into(),
+        surface_tag: hapax_core::Tag([0; 16]),
+        tenant_tag: hapax_core::Tag([0; 16]),
+        principal: None,
+        key_hash: [0; 8],
+    })
+}
+
+impl Engine {
+    /// The version that a resolution has to name, with the record it is about.
+    pub async fn version(&self, id: &Id) -> Result<Version, EngineError> {
+        Ok(self.inner.read(id).await?.version)
+    }
+}

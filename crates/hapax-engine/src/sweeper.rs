@@ -1,0 +1,196 @@
+//! Writes down what time has done, a bounded slice at a time. Nothing depends on when it passes: a lapse or an expiry
+//! reads the same before and after.
+
+use std::{sync::Arc, time::Duration};
+
+use hapax_core::{Command, Id, Millis, Policy, Reply, Stamp, command::Refused, record::About};
+use hapax_store::{Cursor, Index, StoreError};
+
+use crate::{
+    engine::{Engine, Inner},
+    error::EngineError,
+    probe::Probed,
+};
+
+/// What one pass did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Swept {
+    pub looked_at: usize,
+    /// Lapses and expiries written down.
+    pub written: usize,
+    pub probed: usize,
+    /// Bodies dropped that no record named.
+    pub orphans: usize,
+}
+
+/// Sweeps until it is dropped.
+#[derive(Debug)]
+pub struct Sweeper(tokio::task::JoinHandle<()>);
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Engine {
+    /// Sweeps in the background, as often as the most impatient policy wants.
+    #[must_use = "the sweeper stops when it is dropped"]
+    pub fn sweep_in_background(&self) -> Sweeper {
+        let engine = self.clone();
+        Sweeper(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(engine.inner.pause()).await;
+                // An error here is the store's, and every caller meets it too; the next pass tries again.
+                let _tried_again = engine.sweep().await;
+            }
+        }))
+    }
+
+    /// One whole pass.
+    pub async fn sweep(&self) -> Result<Swept, EngineError> {
+        let mut swept = Swept::default();
+        let now = self.inner.read(&NOBODY).await?.store_now();
+        for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
+            self.inner.sweep_index(index, &mut swept).await?;
+        }
+        self.probe_all(&mut swept).await?;
+        self.inner.sweep_orphans(now, &mut swept).await?;
+        Ok(swept)
+    }
+
+    async fn probe_all(&self, swept: &mut Swept) -> Result<(), EngineError> {
+        let mut after: Option<Cursor> = None;
+        loop {
+            let page = self.inner.page(Index::InDoubt, after.as_ref()).await?;
+            let mut asking = tokio::task::JoinSet::new();
+            for id in page.items {
+                swept.looked_at += 1;
+                if asking.len() == PROBES_AT_ONCE {
+                    swept.probed += asked(asking.join_next().await);
+                }
+                let engine = self.clone();
+                asking.spawn(async move { engine.probe(&id).await });
+            }
+            while !asking.is_empty() {
+                swept.probed += asked(asking.join_next().await);
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A provider that is slow to answer must not be asked about everything at once.
+const PROBES_AT_ONCE: usize = 16;
+
+/// 1 if somebody was really asked. A store error here meets every caller too; the next pass asks again.
+fn asked(probed: Option<Result<Result<Probed, StoreError>, tokio::task::JoinError>>) -> usize {
+    usize::from(matches!(probed, Some(Ok(Ok(Probed::StillUnknown | Probed::Resolved)))))
+}
+
+/// An id that no operation has: asking for it only tells the time.
+const NOBODY: Id = Id([0; 32]);
+
+impl Inner {
+    async fn page(&self, index: Index, after: Option<&Cursor>) -> Result<hapax_store::Page<Id>, StoreError> {
+        self.in_time("scan", self.store.scan(index, after, self.settings.sweep_slice)).await
+    }
+
+    async fn sweep_index(&self, index: Index, swept: &mut Swept) -> Result<(), EngineError> {
+        let mut after: Option<Cursor> = None;
+        loop {
+            let page = self.page(index, after.as_ref()).await?;
+            for id in &page.items {
+                swept.looked_at += 1;
+                let seen = self.read(id).await?;
+                let (policy, about) = (self.policy_for(&seen), seen.about());
+                let before = seen.version;
+                let carried =
+                    self.carry(&policy, id, seen, &about, Command::Expire).await.map_err(StoreError::from)?;
+                if carried.seen.version != before {
+                    swept.written += 1;
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
+            // Requests go first.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn sweep_orphans(&self, now: Stamp, swept: &mut Swept) -> Result<(), EngineError> {
+        let age = Millis::from_std(self.settings.orphan_age);
+        let mut after: Option<Cursor> = None;
+        loop {
+            let bodies = self.store.bodies(after.as_ref(), self.settings.sweep_slice);
+            let page = self.in_time("bodies", bodies).await?;
+            for info in &page.items {
+                // A young one may belong to a write that is still under way.
+                if now.since(info.stored) < age {
+                    continue;
+                }
+                let owner = self.read(&info.owner).await?;
+                let named = owner.record.iter().any(|record| record.stored_bodies().any(|body| body == info.body));
+                if !named {
+                    self.in_time("drop_body", self.store.drop_body(info.body)).await?;
+                    swept.orphans += 1;
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Makes room for one record of this tenant by dropping the body of its oldest final one.
+    pub(crate) async fn evict_one(&self, policy: &Policy, about: &Arc<About>) -> Result<bool, EngineError> {
+        let usage = self.in_time("usage", self.store.usage(about.surface_tag)).await?;
+        let tombstones_full = usage.tombstones >= policy.capacity.max_tombstones;
+        let mut after: Option<Cursor> = None;
+        for _ in 0..MOST_PAGES {
+            let page = self.page(Index::TenantAge(about.tenant_tag), after.as_ref()).await?;
+            for id in &page.items {
+                let seen = self.read(id).await?;
+                let about = seen.about();
+                let command = Command::Evict { tombstones_full };
+                let carried = self.carry(policy, id, seen, &about, command).await.map_err(StoreError::from)?;
+                match carried.reply {
+                    Reply::Done(done) if !done.already => return Ok(true),
+                    Reply::Refused(Refused::NoTombstones) => return Ok(false),
+                    Reply::Done(_)
+                    | Reply::Refused(_)
+                    | Reply::Fenced
+                    | Reply::Conflict(_)
+                    | Reply::Verdict(_) => {}
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The time until the next pass, a tenth more or less, so that processes do not sweep in step.
+    fn pause(&self) -> Duration {
+        let policies = self.policies();
+        let shortest = policies.iter().map(|(_, policy)| policy.sweep).chain([policies.standard().sweep]).min();
+        let pause = shortest.unwrap_or(Millis::from_secs(10)).as_std();
+        let mut byte = [128];
+        // Without randomness there is no jitter, and the pass goes on.
+        let _without_jitter = self.entropy.fill(&mut byte);
+        pause.mul_f64(0.9 + f64::from(byte[0]) / 1280.0)
+    }
+}
+
+/// How many pages of a tenant's oldest records are looked through for one that may be evicted.
+const MOST_PAGES: usize = 16;
