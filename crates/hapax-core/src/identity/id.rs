@@ -68,6 +68,7 @@ impl fmt::Debug for Id {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used)] // A test stops where its premise is wrong.
 mod tests {
     use super::*;
     use crate::identity::{Grammar, Tenant};

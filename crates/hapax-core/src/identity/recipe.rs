@@ -86,16 +86,8 @@ static RULES: [Rule; 13] = [
             Ok(ad40::ClientKey::new(given.text(0)?, given.number(1)?, nonce)?.key())
         },
     },
-    Rule {
-        name: "acf.api",
-        fields: &["tenant", "key"],
-        make: |given| Ok(acf::api(given.text(0)?, given.text(1)?)),
-    },
-    Rule {
-        name: "acf.turn",
-        fields: &["tenant", "turn"],
-        make: |given| Ok(acf::turn(given.text(0)?, given.text(1)?)),
-    },
+    Rule { name: "acf.api", fields: &["tenant", "key"], make: |given| Ok(acf::api(given.text(0)?, given.text(1)?)) },
+    Rule { name: "acf.turn", fields: &["tenant", "turn"], make: |given| Ok(acf::turn(given.text(0)?, given.text(1)?)) },
     Rule {
         name: "acf.beat",
         fields: &["tenant", "session", "messages"],

@@ -73,13 +73,7 @@ pub struct ContentKeys {
 
 /// The content keys at a point in time, both in seconds since the epoch. The seed's bucket is 300 s.
 #[must_use]
-pub fn content_keys(
-    tenant: &str,
-    customer: &str,
-    messages: &[&str],
-    now_s: u64,
-    bucket_s: NonZeroU64,
-) -> ContentKeys {
+pub fn content_keys(tenant: &str, customer: &str, messages: &[&str], now_s: u64, bucket_s: NonZeroU64) -> ContentKeys {
     let bucket = now_s / bucket_s;
     let key = |bucket| content(tenant, customer, messages, bucket);
     ContentKeys { own: key(bucket), earlier: bucket.checked_sub(1).map(key) }
