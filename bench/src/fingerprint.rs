@@ -1,5 +1,7 @@
 //! The canonical JSON digest against what a user would write with serde_jcs: parse to a tree, canonicalise, hash.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark measures the real clock")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -161,7 +161,7 @@ fn respelled(value: &Value) -> String {
                 .collect();
             format!("{{ {} }}", members.join(" , "))
         }
-        other => other.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 

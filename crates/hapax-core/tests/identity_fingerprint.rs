@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used)] // A test stops where its premise is wrong.
 
 use hapax_core::identity::{
-    Dependencies, Fingerprint, Intent, IntentError, Part, Pointer, Printer, RequestPrint, Role, Scheme, Secret,
+    Dependencies, Fingerprint, Intent, IntentError, Key, Part, Pointer, Printer, RequestPrint, Role, Scheme, Secret,
     Selection, TurnInput,
 };
 use proptest::prelude::*;
@@ -31,6 +31,13 @@ fn a_reserialised_retry_is_the_same_request() {
     assert!(!first.matches(&post("application/json", br#"{"a":1,"b":["x",1]}"#)));
     assert!(!first.matches(&post("application/json; version=2", br#"{"a":1,"b":[1,"x"]}"#)));
     assert!(!first.matches(&post("application/vnd.acme+json", br#"{"a":1,"b":[1,"x"]}"#)));
+}
+
+#[test]
+fn an_automatic_key_forgives_spelling_only() {
+    let key = |body: &[u8]| Key::automatic(&post("application/json", body));
+    assert_eq!(key(br#"{"a":1,"b":2}"#), key(br#"{"b":2, "a":1.0}"#));
+    assert_ne!(key(br#"{"a":1}"#), key(br#"{"a":2}"#));
 }
 
 /// Two orders whose ids differ beyond 2^53 were one payload to a guard that read doubles.

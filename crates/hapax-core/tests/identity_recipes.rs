@@ -131,6 +131,8 @@ fn a_template_makes_business_keys() {
     let template = Template::parse("refund:{args.order_id}:{args.items.0.n}{{x}}").expect("a template");
     let key = template.key(&json!({"args": {"order_id": "o-1", "items": [{"n": 2}]}})).expect("a key");
     assert_eq!(key.as_str(), "refund:o-1:2{x}");
+    let amount = Template::parse("{n}").expect("a template");
+    assert_eq!(amount.key(&json!({"n": 5})), amount.key(&json!({"n": 5.0})));
     assert_eq!(
         Template::parse("{{{a}}}").expect("a template").key(&json!({"a": true})).expect("a key").as_str(),
         "{true}"

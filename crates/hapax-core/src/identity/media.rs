@@ -42,7 +42,8 @@ impl Media {
         for (name, value) in &self.parameters {
             let noise = name == "boundary" || (name == "charset" && value.eq_ignore_ascii_case("utf-8"));
             if !noise {
-                text.push_str(&format!(";{name}={value:?}"));
+                let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+                text.push_str(&format!(";{name}=\"{value}\""));
             }
         }
         text

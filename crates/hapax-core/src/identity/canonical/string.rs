@@ -4,34 +4,24 @@ use super::scan::plain_end;
 pub(super) struct Found {
     /// Just past the closing quote.
     pub(super) end: usize,
-    pub(super) shape: Shape,
-}
-
-/// What has to happen to a string before it may be written.
-#[derive(PartialEq, Eq, Clone, Copy, Debug)]
-pub(super) enum Shape {
     /// Every escape is spelled as RFC 8785 would spell it.
-    Canonical,
-    /// Some escape is spelled otherwise.
-    Escaped,
+    pub(super) canonical: bool,
 }
 
 /// Reads the string whose opening quote stands at `start` and decodes it onto the end of `decoded`. `None`: not a string, a bare control character, or a lone surrogate.
 pub(super) fn read(bytes: &[u8], start: usize, decoded: &mut Vec<u8>) -> Option<Found> {
     let mut at = start + 1;
-    let mut shape = Shape::Canonical;
+    let mut canonical = true;
     loop {
         let end = plain_end(bytes, at);
         decoded.extend_from_slice(bytes.get(at..end)?);
         match bytes.get(end)? {
-            b'"' => return Some(Found { end: end + 1, shape }),
+            b'"' => return Some(Found { end: end + 1, canonical }),
             b'\\' => {}
             _ => return None,
         }
-        let (next, canonical) = escape(bytes, end + 1, decoded)?;
-        if !canonical {
-            shape = Shape::Escaped;
-        }
+        let (next, spelled_so) = escape(bytes, end + 1, decoded)?;
+        canonical &= spelled_so;
         at = next;
     }
 }
