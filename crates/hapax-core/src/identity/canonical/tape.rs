@@ -87,19 +87,15 @@ impl<'a> Tape<'a> {
     }
 
     fn string(&mut self, at: usize) -> Option<usize> {
-        let plain = scan::plain_end(self.input, at + 1);
-        if self.input.get(plain) == Some(&b'"') {
-            return Some(self.keep(at, plain + 1));
+        if let Some(end) = string::skim(self.input, at) {
+            return Some(self.keep(at, end));
         }
         self.scratch.clear();
-        let found = string::read(self.input, at, &mut self.scratch)?;
-        if found.canonical {
-            return Some(self.keep(at, found.end));
-        }
+        let end = string::read(self.input, at, &mut self.scratch)?;
         let start = self.side.len();
         string::write(&self.scratch, &mut self.side);
         self.nodes.push(Node::Side { start: short(start), end: short(self.side.len()) });
-        Some(found.end)
+        Some(end)
     }
 
     fn name(&mut self, at: usize) -> Option<usize> {
@@ -109,14 +105,14 @@ impl<'a> Tape<'a> {
         let node = short(self.nodes.len());
         let plain = scan::plain_end(self.input, at + 1);
         if self.input.get(plain) == Some(&b'"') {
-            self.open.push((order::head(self.input.get(at + 1..plain)?), node));
+            self.open.push((order::head(self.input, at + 1, plain), node));
             return Some(self.keep(at, plain + 1));
         }
         let start = self.side.len();
-        let found = string::read(self.input, at, &mut self.side)?;
-        self.open.push((order::head(self.side.get(start..)?), node));
+        let end = string::read(self.input, at, &mut self.side)?;
+        self.open.push((order::head(&self.side, start, self.side.len()), node));
         self.nodes.push(Node::Name { start: short(start), end: short(self.side.len()) });
-        Some(found.end)
+        Some(end)
     }
 
     fn array(&mut self, text: &str, mut at: usize, depth: usize) -> Option<usize> {
