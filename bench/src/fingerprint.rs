@@ -1,5 +1,7 @@
 //! The canonical JSON digest against what a user would write with serde_jcs: parse to a tree, canonicalise, hash.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark measures the real clock")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use sha2::{Digest, Sha256};
 const CASES: [(&str, usize); 2] = [("1.6KB", 1_600), ("98KB", 98_000)];
 
 /// Alternates ours and the peer for about `seconds` and gives medians in microseconds; ratios are peer / ours.
-pub fn run(seconds: f64) -> Value {
+pub(crate) fn run(seconds: f64) -> Value {
     let mut ours = serde_json::Map::new();
     let mut peers = serde_json::Map::new();
     let mut ratios = serde_json::Map::new();

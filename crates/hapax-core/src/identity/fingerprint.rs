@@ -1,6 +1,11 @@
 use std::fmt;
 
+use serde::Serialize;
+use serde_json::Value;
 use subtle::ConstantTimeEq;
+
+use super::printer::Printer;
+use super::tuple::{Dependencies, DuplicateLabel, Part, TurnInput};
 
 /// How a digest inside a [`Fingerprint`] was made. The number is stored; it is never given a second meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -13,8 +18,22 @@ impl Scheme {
     pub const CANONICAL_V1: Self = Self(2);
     /// SHA-256 over labelled fields, label order ignored, version 1.
     pub const TUPLE_V1: Self = Self(3);
+    /// SHA-256 over the request with its multipart body by parts, the boundary ignored, version 1.
+    pub const PARTS_V1: Self = Self(4);
     /// Set when the digest is an HMAC under the store's secret.
     pub const KEYED: u8 = 0x80;
+
+    /// The same scheme under the store's secret.
+    #[must_use]
+    pub const fn keyed(self) -> Self {
+        Self(self.0 | Self::KEYED)
+    }
+
+    /// Whether the digest is an HMAC.
+    #[must_use]
+    pub const fn is_keyed(self) -> bool {
+        self.0 & Self::KEYED != 0
+    }
 }
 
 /// The payload guard: up to four digests of one request, each under its own scheme.
@@ -31,6 +50,7 @@ impl Fingerprint {
     /// The most digests one fingerprint carries.
     pub const MOST: usize = 4;
 
+    /// A fingerprint of one digest, made elsewhere or read back from a store.
     #[must_use]
     pub const fn of(scheme: Scheme, digest: [u8; 32]) -> Self {
         let mut digests = [(0, [0; 32]); Self::MOST];
@@ -49,6 +69,7 @@ impl Fingerprint {
         Some(self)
     }
 
+    /// All digests with their schemes, for stores.
     pub fn digests(&self) -> impl Iterator<Item = (Scheme, &[u8; 32])> {
         self.digests[..usize::from(self.len)].iter().map(|(scheme, digest)| (Scheme(*scheme), digest))
     }
@@ -65,6 +86,49 @@ impl Fingerprint {
             }
         }
         equal.into()
+    }
+}
+
+/// Without a secret; with one, ask a [`Printer`].
+impl Fingerprint {
+    /// Of bytes as they are. See [`Printer::of_bytes`].
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Printer::plain().of_bytes(bytes)
+    }
+
+    /// Of JSON as it came. See [`Printer::of_json_bytes`].
+    #[must_use]
+    pub fn of_json_bytes(json: &[u8]) -> Self {
+        Printer::plain().of_json_bytes(json)
+    }
+
+    /// Of a JSON value. See [`Printer::of_json`].
+    #[must_use]
+    pub fn of_json(value: &Value) -> Self {
+        Printer::plain().of_json(value)
+    }
+
+    /// Of anything serde can write as JSON. See [`Printer::of_serialize`].
+    pub fn of_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        Printer::plain().of_serialize(value)
+    }
+
+    /// Of a labelled tuple. See [`Printer::tuple`].
+    pub fn tuple(parts: &[(&str, Part<'_>)]) -> Result<Self, DuplicateLabel> {
+        Printer::plain().tuple(parts)
+    }
+
+    /// Of a turn's inputs. See [`Printer::input_fp`].
+    #[must_use]
+    pub fn input_fp(input: &TurnInput<'_>) -> Self {
+        Printer::plain().input_fp(input)
+    }
+
+    /// Of what gives inputs their meaning. See [`Printer::dep_fp`].
+    #[must_use]
+    pub fn dep_fp(dependencies: &Dependencies<'_>) -> Self {
+        Printer::plain().dep_fp(dependencies)
     }
 }
 

@@ -68,6 +68,7 @@ impl fmt::Debug for Id {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used)] // A test stops where its premise is wrong.
 mod tests {
     use super::*;
     use crate::identity::{Grammar, Tenant};
@@ -97,7 +98,7 @@ mod tests {
     /// Moves `by` bytes over the border between two neighbours: the classic way to make joined tuples collide.
     fn shift(left: &str, right: &str, by: usize) -> (String, String) {
         let joined = format!("{left}{right}");
-        let border = by % (joined.len() + 1);
+        let border = 1 + by % (joined.len() - 1);
         (joined[..border].to_owned(), joined[border..].to_owned())
     }
 
@@ -110,7 +111,6 @@ mod tests {
         #[test]
         fn moving_a_border_changes_the_encoding(tuple in tuple(), by: usize) {
             let (tenant, key) = shift(&tuple.1, &tuple.3, by);
-            prop_assume!(!tenant.is_empty() && !key.is_empty());
             let moved = (tuple.0.clone(), tenant, tuple.2.clone(), key);
             prop_assert_eq!(moved == tuple, encoding(&moved) == encoding(&tuple));
         }

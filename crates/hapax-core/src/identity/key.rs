@@ -1,8 +1,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::fingerprint::Fingerprint;
 use super::grammar::Grammar;
 use super::header;
+use super::recipes::native;
 
 /// Why a key is refused. The messages name the rule, never the key: it may be a secret of the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +61,18 @@ impl Key {
         let text = std::str::from_utf8(&text);
         text.map(|text| Self(text.into()))
             .map_err(|error| KeyError::BadCharacter { position: error.valid_up_to() + 1, allowed: grammar.allowed() })
+    }
+
+    /// A key for callers that send none: the request itself, in its most normal form, so that a retry that was
+    /// serialised anew is the same intent. Two intents that look alike are one; retention says for how long.
+    #[must_use]
+    pub fn automatic(print: &Fingerprint) -> Self {
+        // Raw comes first in every fingerprint; what follows it forgives spelling.
+        let fields = print.digests().last().map(|(scheme, digest)| (scheme.0.to_le_bytes(), digest));
+        match fields {
+            Some((scheme, digest)) => native::named("automatic", 1, &[("scheme", &scheme), ("digest", digest)]),
+            None => native::named("automatic", 1, &[]),
+        }
     }
 
     /// The result of a recipe. Recipes have grammars of their own, so a header's does not apply.

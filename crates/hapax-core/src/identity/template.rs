@@ -1,5 +1,6 @@
 use serde_json::Value;
 
+use super::canonical;
 use super::key::Key;
 
 /// Why a template cannot be parsed, or has no value for some input.
@@ -116,7 +117,10 @@ fn push(text: &mut String, input: &Value, path: &[String]) -> Result<(), Templat
             return Ok(());
         }
         Some(value @ (Value::Number(_) | Value::Bool(_))) => {
-            text.push_str(&value.to_string());
+            // In canonical spelling: 5 and 5.0 are one amount, and have to be one key.
+            let spelled = value.to_string();
+            let canonical = canonical::to_vec(spelled.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok());
+            text.push_str(&canonical.unwrap_or(spelled));
             return Ok(());
         }
         Some(Value::String(_)) => "an empty text",

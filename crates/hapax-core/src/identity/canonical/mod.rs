@@ -1,14 +1,14 @@
 //! The canonical form of JSON (RFC 8785), straight from bytes to a digest.
 //!
 //! A payload guard has to forgive key order and white space and nothing else, on the path of every request. So no
-//! tree is built: one pass over the bytes leaves a flat tape of spans ([`tape`]), each object's members are sorted as
-//! indices into it, and the canonical text is written by copying spans of the input ([`emit`]). Only strings with
+//! tree is built: one pass over the bytes leaves a flat tape of spans (`tape`), each object's members are sorted as
+//! indices into it, and the canonical text is written by copying spans of the input (`emit`). Only strings with
 //! unusual escapes and numbers in an unusual spelling are rewritten.
 //!
 //! The answer is `None` ("compare raw bytes only") wherever two readers could see two different documents: invalid
 //! JSON or UTF-8, duplicate members, lone surrogates, nesting deeper than [`MOST_DEPTH`].
 //!
-//! One deliberate step beyond RFC 8785: a number that a double cannot hold keeps its text ([`number`]), because
+//! One deliberate step beyond RFC 8785: a number that a double cannot hold keeps its text (see `number`), because
 //! rounding would make two different 64-bit ids one payload.
 
 mod emit;
@@ -22,6 +22,7 @@ mod writer;
 
 use sha2::{Digest, Sha256};
 
+use super::pointer::Pointer;
 use super::selection::Selection;
 use tape::Tape;
 
@@ -47,4 +48,10 @@ pub fn to_vec(json: &[u8]) -> Option<Vec<u8>> {
 #[must_use]
 pub fn selected_to_vec(json: &[u8], selection: &Selection) -> Option<Vec<u8>> {
     Tape::read(json).map(|tape| select::document(&tape, selection))
+}
+
+/// The canonical forms of single values, in the order of the pointers; `None` inside where there is no such value.
+pub(crate) fn values(json: &[u8], pointers: &[Pointer]) -> Option<Vec<Option<Vec<u8>>>> {
+    let tape = Tape::read(json)?;
+    Some(pointers.iter().map(|pointer| select::single(&tape, pointer)).collect())
 }

@@ -132,13 +132,14 @@ fn exponent(text: &[u8]) -> i64 {
         Some((b'+', rest)) => (false, rest),
         _ => (false, text),
     };
-    let size = digits.iter().fold(0_i64, |sum, &digit| {
-        sum.saturating_mul(10).saturating_add(i64::from(digit.wrapping_sub(b'0')))
-    });
+    let size = digits
+        .iter()
+        .fold(0_i64, |sum, &digit| sum.saturating_mul(10).saturating_add(i64::from(digit.wrapping_sub(b'0'))));
     if negative { -size } else { size }
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used)] // A test stops where its premise is wrong.
 mod tests {
     use super::*;
     use proptest::prelude::*;

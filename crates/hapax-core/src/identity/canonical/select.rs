@@ -33,6 +33,15 @@ pub(super) fn document(tape: &Tape<'_>, selection: &Selection) -> Vec<u8> {
     out.finish()
 }
 
+/// One value alone.
+pub(super) fn single(tape: &Tape<'_>, pointer: &Pointer) -> Option<Vec<u8>> {
+    let (node, _) = find(tape, pointer.tokens(), &[])?;
+    // Most such values are ids; the writer grows for those that are not.
+    let mut out = Writer::with_room(64);
+    emit::value(tape, node, &mut out);
+    Some(out.finish())
+}
+
 /// The node a field points to, with the ignored pointers that go on below it; none when it is ignored itself.
 fn find<'p>(tape: &Tape<'_>, path: &[String], ignored: &[&'p [String]]) -> Option<(u32, Ignored<'p>)> {
     let mut node = 0;

@@ -1,60 +1,52 @@
 use super::scan::plain_end;
 
-/// Where a string ended and what its escapes looked like.
-pub(super) struct Found {
-    /// Just past the closing quote.
-    pub(super) end: usize,
-    pub(super) shape: Shape,
+/// The end of the string whose opening quote stands at `start`, if it is already spelled as RFC 8785 spells it.
+///
+/// `None` says only that it has to be [`read`]: another spelling, or no string at all.
+#[inline]
+pub(super) fn skim(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut end = plain_end(bytes, start + 1);
+    while bytes.get(end) == Some(&b'\\') {
+        match bytes.get(end + 1)? {
+            b'"' | b'\\' | b'b' | b't' | b'n' | b'f' | b'r' => end = plain_end(bytes, end + 2),
+            _ => return None,
+        }
+    }
+    (bytes.get(end) == Some(&b'"')).then_some(end + 1)
 }
 
-/// What has to happen to a string before it may be written.
-#[derive(PartialEq, Eq, Clone, Copy, Debug)]
-pub(super) enum Shape {
-    /// Every escape is spelled as RFC 8785 would spell it.
-    Canonical,
-    /// Some escape is spelled otherwise.
-    Escaped,
-}
-
-/// Reads the string whose opening quote stands at `start` and decodes it onto the end of `decoded`. `None`: not a string, a bare control character, or a lone surrogate.
-pub(super) fn read(bytes: &[u8], start: usize, decoded: &mut Vec<u8>) -> Option<Found> {
+/// Reads the string whose opening quote stands at `start`, decodes it onto the end of `decoded` and gives the position
+/// just past it. `None`: not a string, a bare control character, or a lone surrogate.
+pub(super) fn read(bytes: &[u8], start: usize, decoded: &mut Vec<u8>) -> Option<usize> {
     let mut at = start + 1;
-    let mut shape = Shape::Canonical;
     loop {
         let end = plain_end(bytes, at);
         decoded.extend_from_slice(bytes.get(at..end)?);
         match bytes.get(end)? {
-            b'"' => return Some(Found { end: end + 1, shape }),
-            b'\\' => {}
+            b'"' => return Some(end + 1),
+            b'\\' => at = escape(bytes, end + 1, decoded)?,
             _ => return None,
         }
-        let (next, canonical) = escape(bytes, end + 1, decoded)?;
-        if !canonical {
-            shape = Shape::Escaped;
-        }
-        at = next;
     }
 }
 
-/// Decodes one escape, `at` being just past the backslash. Says where it ended and whether it is spelled canonically.
-fn escape(bytes: &[u8], at: usize, decoded: &mut Vec<u8>) -> Option<(usize, bool)> {
-    let (plain, canonical) = match bytes.get(at)? {
-        b'"' => (b'"', true),
-        b'\\' => (b'\\', true),
-        b'/' => (b'/', false),
-        b'b' => (0x08, true),
-        b't' => (b'\t', true),
-        b'n' => (b'\n', true),
-        b'f' => (0x0C, true),
-        b'r' => (b'\r', true),
+/// Decodes one escape, `at` being just past the backslash, and says where it ended.
+fn escape(bytes: &[u8], at: usize, decoded: &mut Vec<u8>) -> Option<usize> {
+    let plain = match bytes.get(at)? {
+        &same @ (b'"' | b'\\' | b'/') => same,
+        b'b' => 0x08,
+        b't' => b'\t',
+        b'n' => b'\n',
+        b'f' => 0x0C,
+        b'r' => b'\r',
         b'u' => return unicode(bytes, at + 1, decoded),
         _ => return None,
     };
     decoded.push(plain);
-    Some((at + 1, canonical))
+    Some(at + 1)
 }
 
-fn unicode(bytes: &[u8], at: usize, decoded: &mut Vec<u8>) -> Option<(usize, bool)> {
+fn unicode(bytes: &[u8], at: usize, decoded: &mut Vec<u8>) -> Option<usize> {
     let first = four_hex(bytes, at)?;
     let mut end = at + 4;
     let mut code = first;
@@ -69,11 +61,10 @@ fn unicode(bytes: &[u8], at: usize, decoded: &mut Vec<u8>) -> Option<(usize, boo
         end += 6;
         code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
     }
+    // A lone second half is no character.
     let character = char::from_u32(code)?;
     decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-    let lowercase = !bytes.get(at..at + 4)?.iter().any(u8::is_ascii_uppercase);
-    let spelled_so = code < 0x20 && !matches!(code, 0x08 | 0x09 | 0x0A | 0x0C | 0x0D) && lowercase;
-    Some((end, spelled_so))
+    Some(end)
 }
 
 fn four_hex(bytes: &[u8], at: usize) -> Option<u32> {

@@ -25,6 +25,8 @@ pub(super) struct Tape<'a> {
     pub(super) side: Vec<u8>,
     pub(super) nodes: Vec<Node>,
     pub(super) order: Vec<u32>,
+    /// Where strings are decoded before they are written anew.
+    scratch: Vec<u8>,
     /// Names of the objects still open, innermost last, each with the head it is sorted by.
     open: Vec<(u64, u32)>,
 }
@@ -40,6 +42,7 @@ impl<'a> Tape<'a> {
         let mut tape = Self {
             input,
             side: Vec::new(),
+            scratch: Vec::new(),
             nodes: Vec::with_capacity(guess),
             order: Vec::with_capacity(guess / 2),
             open: Vec::with_capacity(32),
@@ -84,20 +87,15 @@ impl<'a> Tape<'a> {
     }
 
     fn string(&mut self, at: usize) -> Option<usize> {
-        let plain = scan::plain_end(self.input, at + 1);
-        if self.input.get(plain) == Some(&b'"') {
-            return Some(self.keep(at, plain + 1));
+        if let Some(end) = string::skim(self.input, at) {
+            return Some(self.keep(at, end));
         }
+        self.scratch.clear();
+        let end = string::read(self.input, at, &mut self.scratch)?;
         let start = self.side.len();
-        let found = string::read(self.input, at, &mut self.side)?;
-        if found.shape == string::Shape::Escaped {
-            let decoded = self.side.split_off(start);
-            string::write(&decoded, &mut self.side);
-            self.nodes.push(Node::Side { start: short(start), end: short(self.side.len()) });
-            return Some(found.end);
-        }
-        self.side.truncate(start);
-        Some(self.keep(at, found.end))
+        string::write(&self.scratch, &mut self.side);
+        self.nodes.push(Node::Side { start: short(start), end: short(self.side.len()) });
+        Some(end)
     }
 
     fn name(&mut self, at: usize) -> Option<usize> {
@@ -107,14 +105,14 @@ impl<'a> Tape<'a> {
         let node = short(self.nodes.len());
         let plain = scan::plain_end(self.input, at + 1);
         if self.input.get(plain) == Some(&b'"') {
-            self.open.push((order::head(self.input.get(at + 1..plain)?), node));
+            self.open.push((order::head(self.input, at + 1, plain), node));
             return Some(self.keep(at, plain + 1));
         }
         let start = self.side.len();
-        let found = string::read(self.input, at, &mut self.side)?;
-        self.open.push((order::head(self.side.get(start..)?), node));
+        let end = string::read(self.input, at, &mut self.side)?;
+        self.open.push((order::head(&self.side, start, self.side.len()), node));
         self.nodes.push(Node::Name { start: short(start), end: short(self.side.len()) });
-        Some(found.end)
+        Some(end)
     }
 
     fn array(&mut self, text: &str, mut at: usize, depth: usize) -> Option<usize> {

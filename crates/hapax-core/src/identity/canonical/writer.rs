@@ -1,13 +1,13 @@
 /// The output, with room made in advance so that the many short spans of a document are copied in one move each.
 ///
-/// A call to `memmove` costs more than copying sixteen bytes does, and most names and values are shorter than that.
+/// A call to `memmove` costs more than copying thirty-two bytes does, and most names and values are shorter than that.
 pub(super) struct Writer {
     bytes: Vec<u8>,
     at: usize,
 }
 
 /// Copied at once, whatever the span's length; the next span overwrites the surplus.
-const CHUNK: usize = 16;
+const CHUNK: usize = 32;
 
 impl Writer {
     pub(super) fn with_room(room: usize) -> Self {

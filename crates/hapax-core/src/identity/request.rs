@@ -1,0 +1,146 @@
+use std::borrow::Cow;
+
+use super::canonical;
+use super::fingerprint::{Fingerprint, Scheme};
+use super::frame::Sink;
+use super::media::Media;
+use super::multipart;
+use super::printer::Printer;
+use super::selection::Selection;
+
+/// The fingerprint of an HTTP request: method, endpoint, path parameters, query, content type and body.
+///
+/// Up to two digests: the bytes as they came, and the body in its normal form (canonical JSON, or multipart without
+/// its boundary). Equal bytes match by the first; a retry that was serialised anew matches by the second.
+#[derive(Clone, Debug)]
+pub struct RequestPrint<'a> {
+    method: &'a str,
+    endpoint: &'a str,
+    path: Vec<(&'a str, &'a str)>,
+    query: Cow<'a, str>,
+    content_type: Option<&'a str>,
+    body: &'a [u8],
+    selection: Option<&'a Selection>,
+}
+
+impl<'a> RequestPrint<'a> {
+    /// Method and endpoint, the latter as the router names it (`/v1/runs/{id}`).
+    #[must_use]
+    pub const fn new(method: &'a str, endpoint: &'a str) -> Self {
+        let query = Cow::Borrowed("");
+        Self { method, endpoint, path: Vec::new(), query, content_type: None, body: &[], selection: None }
+    }
+
+    /// A path parameter; their order does not matter.
+    #[must_use]
+    pub fn path_parameter(mut self, name: &'a str, value: &'a str) -> Self {
+        self.path.push((name, value));
+        self
+    }
+
+    /// The query as it came, without the question mark. Its order may mean something, so it is kept.
+    #[must_use]
+    pub fn query(mut self, query: &'a str) -> Self {
+        self.query = Cow::Borrowed(query);
+        self
+    }
+
+    /// The query without some parameters: where the key itself may travel in it, it is not payload.
+    #[must_use]
+    pub fn query_without(mut self, query: &'a str, names: &[&str]) -> Self {
+        let kept = query.split('&').filter(|pair| {
+            let name = pair.split_once('=').map_or(*pair, |(name, _)| name);
+            !names.contains(&name)
+        });
+        self.query = Cow::Owned(kept.collect::<Vec<_>>().join("&"));
+        self
+    }
+
+    /// The `Content-Type`, which says how the body is to be read.
+    #[must_use]
+    pub const fn content_type(mut self, content_type: &'a str) -> Self {
+        self.content_type = Some(content_type);
+        self
+    }
+
+    /// The body, after server-side overrides.
+    #[must_use]
+    pub const fn body(mut self, body: &'a [u8]) -> Self {
+        self.body = body;
+        self
+    }
+
+    /// Compares only a part of a JSON body. Then the raw bytes, which hold the rest too, are not compared at all; a body
+    /// that has no canonical form is compared whole.
+    #[must_use]
+    pub const fn selection(mut self, selection: &'a Selection) -> Self {
+        self.selection = Some(selection);
+        self
+    }
+
+    /// Takes the fingerprint.
+    #[must_use]
+    pub fn print(&self, printer: &Printer) -> Fingerprint {
+        let media = self.content_type.and_then(Media::parse);
+        let media = media.as_ref();
+        if let Some(media) = media.filter(|media| media.is_json()) {
+            return self.print_json(printer, media);
+        }
+        let raw = printer.print(Scheme::RAW_V1, |hash| self.raw(hash));
+        let Some((media, boundary)) = media.and_then(|media| Some((media, media.boundary()?))) else {
+            return raw;
+        };
+        let mut parts = printer.digester();
+        self.head(&mut parts, "hapax.request.parts.v1", Some(&media.normal()));
+        match multipart::write(&mut parts, self.body, boundary) {
+            Some(()) => raw.and(printer.scheme(Scheme::PARTS_V1), parts.finish()).unwrap_or(raw),
+            None => raw,
+        }
+    }
+
+    fn print_json(&self, printer: &Printer, media: &Media) -> Fingerprint {
+        let raw = || printer.print(Scheme::RAW_V1, |hash| self.raw(hash));
+        let write = |domain: &str, text: &[u8]| {
+            printer.print(Scheme::CANONICAL_V1, |hash| {
+                self.head(hash, domain, Some(&media.normal()));
+                hash.frame(text);
+            })
+        };
+        match self.selection.filter(|selection| !selection.is_all()) {
+            Some(selection) => match canonical::selected_to_vec(self.body, selection) {
+                Some(text) => write("hapax.request.selected.v1", &text),
+                None => raw(),
+            },
+            None => match canonical::to_vec(self.body) {
+                Some(text) => {
+                    let canonical = write("hapax.request.canonical.v1", &text);
+                    canonical
+                        .digests()
+                        .fold(raw(), |print, (scheme, digest)| print.and(scheme, *digest).unwrap_or(print))
+                }
+                None => raw(),
+            },
+        }
+    }
+
+    fn raw(&self, sink: &mut impl Sink) {
+        self.head(sink, "hapax.request.raw.v1", self.content_type);
+        sink.frame(self.body);
+    }
+
+    fn head(&self, sink: &mut impl Sink, domain: &str, content_type: Option<&str>) {
+        let mut path = self.path.clone();
+        path.sort_unstable();
+        sink.frame(domain.as_bytes());
+        sink.frame(self.method.as_bytes());
+        sink.frame(self.endpoint.as_bytes());
+        sink.number(path.len() as u64);
+        for (name, value) in path {
+            sink.frame(name.as_bytes());
+            sink.frame(value.as_bytes());
+        }
+        sink.frame(self.query.as_bytes());
+        sink.pour(&[u8::from(content_type.is_some())]);
+        sink.frame(content_type.unwrap_or_default().as_bytes());
+    }
+}
