@@ -23,7 +23,9 @@ pub use identity::{Fingerprint, Id, Tag};
 pub use outcome::{Body, BodyId, Outcome, OutcomeClass, body_digest};
 pub use policy::{Policy, Preset};
 pub use record::{Record, State, StateName};
-pub use rules::{Current, Moment, Step, Waiting, Write, apply, as_read, final_answer, judge_waiter, lease_end, window_end};
+pub use rules::{
+    Current, Moment, Step, Waiting, Write, apply, as_read, final_answer, judge_waiter, lease_end, window_end,
+};
 pub use time::{Anchor, Millis, Span, Stamp, WallMillis};
 pub use token::{Nonce, Token};
 pub use verdict::{Grant, NextAction, Recorded, Refusal, RefusalReason, Replay, Verdict};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Command, Id, Millis, Nonce, Policy, Recorded, RefusalReason, Reply, Verdict, Version,
+    Command, Id, Millis, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
     command::{Admit, Begin},
     policy::{OnFull, OnInFlight},
     record::About,
@@ -11,8 +11,8 @@ use hapax_core::{
 use tokio::time::Instant;
 
 use crate::{
-    carry::Carried,
     call::{Call, Prepared, Wait},
+    carry::Carried,
     engine::{Engine, Inner},
     error::EngineError,
     quota::{Full, Room, Running, refused},
@@ -116,11 +116,7 @@ impl Engine {
                     fence,
                     lease: grant.lease,
                     about: Arc::clone(&prepared.about),
-                    held: Arc::new(Held {
-                        seen: carried.seen.into(),
-                        deadline: deadline.into(),
-                        _running: running,
-                    }),
+                    held: Arc::new(Held { seen: carried.seen.into(), deadline: deadline.into(), _running: running }),
                 }))
             }
             verdict => {
@@ -252,6 +248,20 @@ impl Inner {
             }
             None => self.gate.forget(id),
         }
+    }
+}
+
+impl Inner {
+    /// A ticket that stands for no record: what runs under it is not protected, and its marks say so.
+    pub(crate) fn ticket_for_nothing(&self, prepared: &Prepared) -> Result<Ticket, EngineError> {
+        Ok(Ticket {
+            id: prepared.id,
+            token: Token { attempt: 1, nonce: self.entropy.nonce()? },
+            fence: Version::NEVER,
+            lease: prepared.lease.unwrap_or(prepared.policy.lease),
+            about: Arc::clone(&prepared.about),
+            held: Arc::new(Held { seen: Seen::nothing().into(), deadline: Instant::now().into(), _running: None }),
+        })
     }
 }
 

@@ -105,13 +105,7 @@ impl Inner {
         }
     }
 
-    async fn write(
-        &self,
-        id: &Id,
-        seen: &Seen,
-        next: Option<Record>,
-        step: &mut Step,
-    ) -> Result<Written, StoreError> {
+    async fn write(&self, id: &Id, seen: &Seen, next: Option<Record>, step: &mut Step) -> Result<Written, StoreError> {
         if let Some((body, bytes)) = step.put_body.take() {
             self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
         }

@@ -2,13 +2,13 @@ use std::{fmt, sync::Arc};
 
 use hapax_core::{
     Id, Policy, Preset, Stamp, Step, Tag, WallMillis,
-    identity::{Secret, Surface, Tenant},
+    identity::{Printer, Secret, Surface, Tenant},
     policy::Mode,
     record::About,
 };
 use hapax_store::{Durability, Store};
-use hashbrown::HashMap;
 use parking_lot::RwLock;
+use std::collections::HashMap;
 use tokio::time::Instant;
 
 use crate::{
@@ -35,10 +35,11 @@ pub struct Engine {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) store_name: String,
-    pub(crate) wall: Arc<dyn WallClock>,
+    wall: Arc<dyn WallClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) settings: Settings,
     pub(crate) secret: Secret,
+    pub(crate) printer: Printer,
     pub(crate) owner: Arc<str>,
     policies: RwLock<Arc<Policies>>,
     pub(crate) gate: Gate,
@@ -167,6 +168,8 @@ impl EngineBuilder {
         if self.settings.demand_durable && promise != Durability::Durable {
             return Err(BuildError::NotDurable { store: self.store.name(), promise: promise.to_string() });
         }
+        // Prints outlive the process, so only a secret that does may key them.
+        let printer = self.secret.clone().map_or_else(Printer::plain, Printer::keyed);
         let secret = match self.secret {
             Some(secret) => secret,
             None => process_secret(&*self.entropy)?,
@@ -188,6 +191,7 @@ impl EngineBuilder {
                 entropy: self.entropy,
                 settings: self.settings,
                 secret,
+                printer,
                 policies: RwLock::new(Arc::new(self.policies)),
             }),
         })
@@ -230,6 +234,12 @@ impl Engine {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.inner.counters.read()
+    }
+
+    /// How many callers wait for another's attempt right now.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.inner.joins.waiting()
     }
 
     #[must_use]
@@ -328,4 +338,3 @@ pub(crate) fn about(surface: &Surface, tenant: &Tenant, principal: Option<Arc<st
         key_hash,
     }
 }
-

@@ -1,4 +1,8 @@
-use hapax_core::{Id, Millis, Refusal, WallMillis, identity::ScopeError, policy::PolicyError};
+use hapax_core::{
+    Id, Millis, Refusal, WallMillis,
+    identity::{ScopeError, SecretError},
+    policy::PolicyError,
+};
 use hapax_store::StoreError;
 
 use crate::ambient::EntropyError;
@@ -11,7 +15,13 @@ pub enum BuildError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Name(#[from] ScopeError),
-    #[error("{store} promises {promise}, but `durable` was demanded; configure the store for it, or drop the demand [HX0009]")]
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error(
+        "{store} promises {promise}, but `durable` was demanded; configure the store for it, or drop the demand [HX0009]"
+    )]
     NotDurable { store: String, promise: String },
 }
 
@@ -58,7 +68,9 @@ pub enum OnceError<E> {
     #[error("this key was used for another request; use a new key, or send the request as it was [HX0005]")]
     Mismatch,
     /// It may have happened. A new key would risk a second effect.
-    #[error("whether operation {id} happened is unknown; a new key is not safe, ask an operator or wait for the probe [HX0006]")]
+    #[error(
+        "whether operation {id} happened is unknown; a new key is not safe, ask an operator or wait for the probe [HX0006]"
+    )]
     InDoubt { id: Id },
     #[error("there is no room for it now ({:?}); try again with the same key in {} [HX0007]", .0.reason, .0.retry_after)]
     Refused(Refusal),

@@ -10,8 +10,8 @@ use std::sync::{
 };
 
 use hapax_core::{Id, Millis, State, Verdict, Waiting, judge_waiter, lease_end};
-use hashbrown::HashMap;
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until, timeout_at},
@@ -198,4 +198,3 @@ async fn at(moment: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
-

@@ -285,9 +285,7 @@ fn given_again<T: DeserializeOwned, E>(replayed: Replayed) -> Result<OnceDone<T>
         }
     };
     match read {
-        Ok(value) => {
-            Ok(OnceDone { value, replayed: true, joined, attempt: replay.attempt, unrecorded: false })
-        }
+        Ok(value) => Ok(OnceDone { value, replayed: true, joined, attempt: replay.attempt, unrecorded: false }),
         Err(reason) => Err(OnceError::AlreadyCompleted { digest: outcome.digest(), reason }),
     }
 }

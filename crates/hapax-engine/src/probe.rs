@@ -13,7 +13,7 @@ use hapax_core::{
     record::About,
 };
 use hapax_store::{BoxFuture, StoreError};
-use hashbrown::HashMap;
+use std::collections::HashMap;
 
 use crate::{
     engine::{Engine, Inner},
@@ -120,13 +120,12 @@ impl Engine {
         let Some(record) = in_doubt(&seen) else { return Ok(Probed::NotAsked) };
         let Some(probe) = inner.probes.of(&record.about) else { return Ok(Probed::NotAsked) };
         let Some((doubt, version)) = inner.claim(id, seen, &record).await? else { return Ok(Probed::Claimed) };
-        let found = tokio::time::timeout(inner.settings.probe_timeout, probe.ask(doubt)).await.unwrap_or(Found::Unknown);
+        let found =
+            tokio::time::timeout(inner.settings.probe_timeout, probe.ask(doubt)).await.unwrap_or(Found::Unknown);
         let (resolution, reason) = match found {
             Found::Applied(outcome) => (Resolution::Committed(outcome), "the probe found it applied"),
             Found::Refused(outcome) => (Resolution::Rejected(outcome), "the probe found it refused"),
-            Found::NotApplied(Certainty::Prevented) => {
-                (Resolution::Open(Posture::Prevented), "the probe prevented it")
-            }
+            Found::NotApplied(Certainty::Prevented) => (Resolution::Open(Posture::Prevented), "the probe prevented it"),
             Found::NotApplied(Certainty::OwnerGone) => {
                 (Resolution::Open(Posture::OwnerGone), "not applied, and its owner can no longer act")
             }

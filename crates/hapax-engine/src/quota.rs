@@ -21,8 +21,8 @@ const RETRY_AFTER: Millis = Millis::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
-    running: Mutex<HashMap<Tag, u32, foldhash::fast::FixedState>>,
-    accounts: Mutex<HashMap<Tag, Account, foldhash::fast::FixedState>>,
+    running: Mutex<HashMap<Tag, u32, foldhash::fast::RandomState>>,
+    accounts: Mutex<HashMap<Tag, Account, foldhash::fast::RandomState>>,
 }
 
 /// What one tag may still add before the store has to be asked again.

@@ -24,9 +24,12 @@ impl Engine {
         // A write of unknown fate that did land moved the version itself: it is recognised by who wrote it, and why.
         let ours = carried.unsettled.is_some()
             && matches!(carried.reply, Reply::Conflict(Conflict::VersionMoved { .. }))
-            && carried.seen.record.as_ref().and_then(|record| record.resolved.as_ref()).is_some_and(|resolved| {
-                resolved.actor == actor && resolved.reason == reason
-            });
+            && carried
+                .seen
+                .record
+                .as_ref()
+                .and_then(|record| record.resolved.as_ref())
+                .is_some_and(|resolved| resolved.actor == actor && resolved.reason == reason);
         Ok(if ours { Stepped::Done(Done { already: true, late: false }) } else { Stepped::of(carried.reply) })
     }
 }

@@ -93,7 +93,8 @@ impl Engine {
     async fn step_from(&self, id: &Id, seen: Seen, command: Command) -> Result<Stepped, EngineError> {
         let policy = self.inner.policy_for(&seen);
         let about = seen.about();
-        let carried = self.inner.carry(&policy, id, seen, &about, command).await.map_err(hapax_store::StoreError::from)?;
+        let carried =
+            self.inner.carry(&policy, id, seen, &about, command).await.map_err(hapax_store::StoreError::from)?;
         Ok(Stepped::of(carried.reply))
     }
 }
@@ -161,10 +162,8 @@ impl Ticket {
     async fn carry(&self, inner: &Inner, command: Command) -> Result<Stepped, EngineError> {
         let policy = inner.policy_of(&self.about);
         let seen = self.held.seen.lock().clone();
-        let Carried { reply, seen, unsettled: _ } = inner
-            .carry(&policy, &self.id, seen, &self.about, command)
-            .await
-            .map_err(hapax_store::StoreError::from)?;
+        let Carried { reply, seen, unsettled: _ } =
+            inner.carry(&policy, &self.id, seen, &self.about, command).await.map_err(hapax_store::StoreError::from)?;
         let mut held = self.held.seen.lock();
         // A renewal and the end may cross; the later version is the one to hold.
         if held.version < seen.version {
@@ -180,13 +179,7 @@ impl Inner {
     }
 
     /// Puts a long body beside the record, durable before anything names it; one that is too long leaves its digest.
-    async fn laid_out(
-        &self,
-        id: &Id,
-        token: Token,
-        mut outcome: Outcome,
-        seen: &Seen,
-    ) -> Result<Outcome, EngineError> {
+    async fn laid_out(&self, id: &Id, token: Token, mut outcome: Outcome, seen: &Seen) -> Result<Outcome, EngineError> {
         let policy = self.policy_for(seen);
         outcome.drop_body_above(policy.capture.max_body);
         let body = BodyId(Id::derived("hapax.body.v1", &[&id.0, &token.attempt.to_be_bytes(), &token.nonce.0]).0);

@@ -109,8 +109,7 @@ impl Inner {
                 let seen = self.read(id).await?;
                 let (policy, about) = (self.policy_for(&seen), seen.about());
                 let before = seen.version;
-                let carried =
-                    self.carry(&policy, id, seen, &about, Command::Expire).await.map_err(StoreError::from)?;
+                let carried = self.carry(&policy, id, seen, &about, Command::Expire).await.map_err(StoreError::from)?;
                 if carried.seen.version != before {
                     swept.written += 1;
                 }
@@ -165,11 +164,7 @@ impl Inner {
                 match carried.reply {
                     Reply::Done(done) if !done.already => return Ok(true),
                     Reply::Refused(Refused::NoTombstones) => return Ok(false),
-                    Reply::Done(_)
-                    | Reply::Refused(_)
-                    | Reply::Fenced
-                    | Reply::Conflict(_)
-                    | Reply::Verdict(_) => {}
+                    Reply::Done(_) | Reply::Refused(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Verdict(_) => {}
                 }
             }
             match page.next {

@@ -14,7 +14,7 @@ pub(super) struct Shard {
     table: HashTable<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    tenants: HashMap<Tag, Tenant, foldhash::fast::FixedState>,
+    tenants: HashMap<Tag, Tenant, foldhash::fast::RandomState>,
     /// Which tag a slot's small number stands for.
     tags: Vec<Tag>,
     hot: u32,
@@ -53,7 +53,7 @@ impl Shard {
             table: HashTable::new(),
             slots: Vec::new(),
             free: Vec::new(),
-            tenants: HashMap::with_hasher(foldhash::fast::FixedState::default()),
+            tenants: HashMap::with_hasher(foldhash::fast::RandomState::default()),
             tags: Vec::new(),
             hot: NONE,
             cold: NONE,
