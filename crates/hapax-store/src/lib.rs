@@ -1,12 +1,16 @@
 //! One contract, many stores: the trait, the record codec, the memory store, the faulty twin, the conformance suite.
 
+mod clock;
 mod contract;
 mod envelope;
 mod error;
+mod memory;
 
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
     Answer, BodyId, BodyInfo, BoxFuture, Change, Changes, Cursor, Durability, Index, Level, Page, Snapshot, Store,
     Swap, Usage, Watch,
 };
 pub use envelope::{Counted, Due, Entry, Envelope, Kind, List};
 pub use error::StoreError;
+pub use memory::MemoryStore;
