@@ -79,24 +79,25 @@ impl Shard {
         (at, at.and_then(|at| self.slots.get(at)))
     }
 
-    /// Puts a record, or its absence, in the place of what was there, and hands that back.
+    /// Changes places with what was there: `record` holds the old one afterwards, so that it dies outside the lock.
     pub(super) fn write(
         &mut self,
         id: &Id,
         at: Option<u32>,
-        next: Option<Envelope>,
+        record: &mut Option<Envelope>,
         version: Version,
         stamp: Stamp,
-    ) -> Option<Envelope> {
+    ) {
         let at = at.unwrap_or_else(|| {
             let at = self.slots.take(*id);
             self.by_id.insert(*id, at);
             at
         });
-        let slot = self.slots.get_mut(at)?;
+        let Some(slot) = self.slots.get_mut(at) else { return };
         slot.version = version;
         slot.stamp = stamp;
-        let old = mem::replace(&mut slot.record, next);
+        mem::swap(&mut slot.record, record);
+        let old = record.as_ref();
         let new = slot.record.as_ref();
 
         let due = new.and_then(|record| record.lease_end).map(|due| due.resolve(stamp));
@@ -114,15 +115,14 @@ impl Shard {
             }
             (None, false) | (Some(_), true) => {}
         }
-        relist(&mut self.lists, id, old.as_ref(), new);
+        relist(&mut self.lists, id, old, new);
         if new.is_none() {
             self.removals.push_back(Removal { since: stamp, version, at });
         }
 
         let tenant = new.map(|record| record.tenant);
-        self.move_tenant(old.as_ref().map(|record| record.tenant), tenant, version, at);
+        self.move_tenant(old.map(|record| record.tenant), tenant, version, at);
         self.written.push(version, at, self.by_id.len(), &self.slots);
-        old
     }
 
     fn move_tenant(&mut self, from: Option<Tag>, to: Option<Tag>, version: Version, at: u32) {

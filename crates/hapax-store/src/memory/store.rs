@@ -64,8 +64,8 @@ impl MemoryStore {
         seen(shard.find(id).1, self.clock.now())
     }
 
-    fn write(&self, id: &Id, expected: Version, next: Option<Envelope>) -> Swap {
-        let share = next.as_ref().map(Share::of);
+    fn write(&self, id: &Id, expected: Version, record: &mut Option<Envelope>) -> Swap {
+        let share = record.as_ref().map(Share::of);
         let mut shard = self.shards.of(id).lock();
         let clock = self.clock.now();
         if let Some(latest) = shard.forget_removals(clock, self.late_write_window) {
@@ -77,8 +77,8 @@ impl MemoryStore {
         }
         let stamp = slot.map_or(clock, |slot| clock.max(slot.stamp));
         let version = Version(self.highest.fetch_add(1, Ordering::SeqCst) + 1);
-        let old = shard.write(id, at, next, version, stamp);
-        self.tally.moved(old.as_ref().map(Share::of), share);
+        shard.write(id, at, record, version, stamp);
+        self.tally.moved(record.as_ref().map(Share::of), share);
         let watched = shard.watched(id);
         drop(shard);
         if let Some(wakes) = watched {
@@ -149,14 +149,14 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.read(id)) })
     }
 
-    fn swap<'a>(&'a self, id: &'a Id, expected: Version, next: Option<Envelope>) -> Answer<'a, Swap> {
+    fn swap<'a>(&'a self, id: &'a Id, expected: Version, mut next: Option<Envelope>) -> Answer<'a, Swap> {
         Box::pin(async move {
             match next.as_ref().map(|record| record.entries.len()) {
                 Some(count) if count > Envelope::MOST_ENTRIES => Err(Self::refuse(format!(
                     "{count} index entries in one record, at most {} are kept",
                     Envelope::MOST_ENTRIES
                 ))),
-                Some(_) | None => Ok(self.write(id, expected, next)),
+                Some(_) | None => Ok(self.write(id, expected, &mut next)),
             }
         })
     }
