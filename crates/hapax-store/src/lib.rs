@@ -4,7 +4,9 @@ mod clock;
 mod contract;
 mod envelope;
 mod error;
+mod faulty;
 mod memory;
+mod seeded;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
@@ -13,4 +15,6 @@ pub use contract::{
 };
 pub use envelope::{Counted, Due, Entry, Envelope, Kind, List};
 pub use error::StoreError;
+pub use faulty::{Fault, FaultyStore, Injected, Landing, Odds, Plan};
 pub use memory::MemoryStore;
+pub use seeded::Seeded;
