@@ -1,6 +1,7 @@
 //! One contract, many stores: the trait, the record codec, the memory store, the faulty twin, the conformance suite.
 
 mod clock;
+pub mod conformance;
 mod contract;
 mod envelope;
 mod error;
