@@ -51,6 +51,8 @@ struct History {
     dice: Seeded,
     all: Vec<Id>,
     oracle: Oracle,
+    /// Every version that was ever read.
+    past: Vec<(Id, Version)>,
     nonces: u64,
 }
 
@@ -59,8 +61,15 @@ async fn play(bench: Bench, seed: u64) -> Outcome {
     // Late writes land as steps of their own, so that no step hides two changes.
     let plan = Plan::seeded(seed, Odds::ROUGH).landing(Landing::Released);
     let twin = FaultyStore::new(Arc::clone(&inner), plan);
-    let mut history =
-        History { inner, twin, dice: Seeded::new(!seed), all: ids(3), oracle: Oracle::default(), nonces: 0 };
+    let mut history = History {
+        inner,
+        twin,
+        dice: Seeded::new(!seed),
+        all: ids(3),
+        oracle: Oracle::default(),
+        past: Vec::new(),
+        nonces: 0,
+    };
     let mut callers: [Caller; CALLERS] = Default::default();
     for _ in 0..STEPS {
         let turn = history.dice.below(CALLERS as u64 + 1) as usize;
@@ -92,14 +101,13 @@ impl History {
             (Some((nonce, id, expected)), _) => self.make_sure(caller, nonce, id, expected).await,
             (None, Some((id, version))) if self.dice.chance(800) => self.swap(caller, id, version).await,
             (None, _) => {
-                let id = *self.dice.pick(&self.all).unwrap_or(&self.all[0]);
                 // Now and then somebody believes what was true long ago.
-                let version = if self.dice.chance(150) {
-                    Some(Version(self.dice.below(40)))
-                } else {
-                    self.read(&id).await?.map(|held| held.version)
-                };
-                caller.known = version.map(|version| (id, version));
+                if self.dice.chance(150) {
+                    caller.known = self.dice.pick(&self.past).copied();
+                    return Ok(());
+                }
+                let id = *self.dice.pick(&self.all).unwrap_or(&self.all[0]);
+                caller.known = self.read(&id).await?.map(|held| (id, held.version));
                 Ok(())
             }
         }
@@ -178,6 +186,7 @@ impl History {
         match self.twin.get(id).await {
             Ok(held) => {
                 self.oracle.shown(*id, held.version, number_in(held.record.as_ref()))?;
+                self.past.push((*id, held.version));
                 Ok(Some(held))
             }
             Err(StoreError::Unavailable { .. }) => Ok(None),
