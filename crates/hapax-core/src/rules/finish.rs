@@ -84,11 +84,14 @@ fn other_outcome(record: &Record) -> Step {
 }
 
 pub(super) fn fail(before: &Before<'_>, token: Token, outcome: Outcome) -> Step {
-    let Some(record) = before.read.as_deref() else { return before.fenced(token) };
+    let unknown = outcome.class == OutcomeClass::Unknown;
+    let Some(record) = before.read.as_deref() else {
+        // A first attempt that could not say leaves nothing if it had not started: said again, it is so already.
+        return if unknown && token.attempt == 1 { Step::already() } else { before.fenced(token) };
+    };
     if record.token() != token {
         return before.fenced(token);
     }
-    let unknown = outcome.class == OutcomeClass::Unknown;
     match (&record.state, record.attempt.end) {
         (State::Pending(pending), _) if unknown => fail_unknown(before, record, pending),
         (State::Pending(pending), _) => opened(before, record, outcome, lease_end(&pending.lease) <= before.now),
@@ -117,9 +120,13 @@ fn opened(before: &Before<'_>, record: &Record, outcome: Outcome, late: bool) ->
 /// The owner cannot say: as if it had vanished, but now.
 fn fail_unknown(before: &Before<'_>, record: &Record, pending: &Pending) -> Step {
     let done = Done::default();
-    match lapse(record, pending, Anchor::Write, End::FailedUnknown) {
+    // Before the start there is nothing to be unsure of: it ends as a lapse does, and leaves no print behind.
+    let end = if pending.started { End::FailedUnknown } else { End::Lapsed { started: false } };
+    match lapse(record, pending, Anchor::Write, end) {
         Lapse::Absent => before.remove(Cause::FailUnknown, record.attempt.number, done),
         Lapse::Becomes(next) => before.put(Cause::FailUnknown, *next, done),
+        // Its lease is over: it was said before, or time has said it.
+        Lapse::Stale if lease_end(&pending.lease) <= before.now => Step::already(),
         Lapse::Stale => {
             let lease = Lease { from: Anchor::Write, length: crate::Millis::ZERO };
             let state = State::Pending(Pending { started: pending.started, lease });

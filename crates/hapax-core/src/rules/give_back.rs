@@ -22,11 +22,12 @@ pub(super) fn unstart(before: &Before<'_>, token: Token) -> Step {
 
 fn end_cleanly(before: &Before<'_>, token: Token, why: Release, cause: Cause) -> Step {
     let Some(record) = before.read.as_deref() else {
-        // A lapse reads as absent here, but a write of this attempt may still be on its way: as long as the stored
-        // record names the token, the release moves the version, so that the late write can only conflict.
+        // It reads as absent here, but a write of this attempt may still be on its way: as long as the stored record
+        // names the token, the release moves the version, so that the late write can only conflict. The answer is the
+        // one that it would get after the sweeper.
         return match before.stored {
-            Some(stored) if stored.token() == token && matches!(stored.state, State::Pending(_)) => {
-                before.remove(cause, token.attempt, Done { already: false, late: true })
+            Some(stored) if stored.token() == token => {
+                before.remove(cause, token.attempt, Done { already: true, late: false })
             }
             Some(_) | None => Step::already(),
         };
@@ -62,28 +63,29 @@ fn ended_cleanly(before: &Before<'_>, record: &Record, cause: Cause, done: Done)
 /// Takes back a begin whose answer nobody saw, or moves the version so that its write can no longer land.
 pub(super) fn disown(before: &Before<'_>, nonce: Nonce, expected: Version) -> Step {
     let done = Done::default();
-    match before.stored {
-        // Ours: nobody was told, so nothing ran, whatever it says about having started.
-        Some(stored) if stored.attempt.nonce == nonce => match (&stored.state, &before.read) {
-            (State::Pending(_), None) => before.remove(Cause::Disown, stored.attempt.number, done),
-            (State::Pending(_), Some(read)) => ended_cleanly(before, read, Cause::Disown, done),
-            (State::Open(_) | State::InDoubt(_), Some(read)) if matches!(read.attempt.end, End::Lapsed { .. }) => {
-                ended_cleanly(before, read, Cause::Disown, done)
+    // Ours: nobody was told, so nothing ran, whatever it says about having started.
+    if let Some(stored) = before.stored.filter(|stored| stored.attempt.nonce == nonce) {
+        match (&stored.state, stored.attempt.end, &before.read) {
+            (State::Pending(_), _, None) => return before.remove(Cause::Disown, stored.attempt.number, done),
+            (State::Pending(_), _, Some(read))
+            | (State::Open(_) | State::InDoubt(_), End::Lapsed { .. }, Some(read)) => {
+                return ended_cleanly(before, read, Cause::Disown, done);
             }
             (
                 State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_),
                 _,
-            ) => Step::already(),
-        },
-        // Not ours, and still as the begin had found it: the write may yet come.
-        Some(stored) if before.version == expected => {
-            let event = before.event(Cause::Disown, stored.state.name(), stored.attempt.number);
-            Step::new(Write::Put(Box::new(stored.clone())), Reply::Done(done), Some(event))
+                _,
+            ) => {}
         }
-        None if before.version == expected => {
-            let event = before.event(Cause::Disown, StateName::Absent, 0);
-            Step::new(Write::Remove, Reply::Done(done), Some(event))
-        }
-        Some(_) | None => Step::already(),
     }
+    if before.version != expected {
+        // The write can no longer land. The same answer as above, so that it tells nobody whether the sweeper passed.
+        return Step::answer(Reply::Done(done));
+    }
+    // Still as the begin had found it: the write may yet come, also where the record is one that this nonce left.
+    let (write, state, attempt) = match before.stored {
+        Some(stored) => (Write::Put(Box::new(stored.clone())), stored.state.name(), stored.attempt.number),
+        None => (Write::Remove, StateName::Absent, 0),
+    };
+    Step::new(write, Reply::Done(done), Some(before.event(Cause::Disown, state, attempt)))
 }
