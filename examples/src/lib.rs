@@ -1,1 +1,1 @@
-//! placeholder
+//! Programs that show Hapax at work; see `examples/`.

@@ -119,7 +119,13 @@ impl Engine {
                     held: Arc::new(Held { seen: carried.seen.into(), deadline: deadline.into(), _running: running }),
                 }))
             }
-            verdict => {
+            Verdict::WindowClosed { .. }
+            | Verdict::Mismatch
+            | Verdict::Replay(_)
+            | Verdict::InFlight { .. }
+            | Verdict::InDoubt { .. }
+            | Verdict::Refused(_)
+            | Verdict::Fenced => {
                 // Whatever was sent on the way and not answered must not land behind this verdict.
                 if let Some(expected) = carried.unsettled {
                     self.disown_later(prepared, nonce, expected);

@@ -175,12 +175,7 @@ impl<'a> Tries<'a> {
 
     /// Waits and lets the caller try again, or gives the error back.
     async fn again(&mut self, error: StoreError) -> Result<(), StoreError> {
-        let worth_it = match &error {
-            StoreError::Unavailable { .. } | StoreError::Unknown { .. } => true,
-            // Damage, a full disk or a missing feature does not go away by asking again.
-            _ => false,
-        };
-        if !worth_it || self.left == 0 {
+        if !error.is_passing() || self.left == 0 {
             return Err(error);
         }
         self.left -= 1;

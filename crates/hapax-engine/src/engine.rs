@@ -221,7 +221,6 @@ impl Engine {
     }
 
     /// Where a call starts. The tenant comes next: without one it does not compile.
-    #[must_use]
     pub fn surface(&self, name: &str) -> OnSurface {
         OnSurface::new(self.clone(), name)
     }

@@ -208,13 +208,11 @@ impl Engine {
     {
         let may = prepared.policy.mode == Mode::Shadow
             || (prepared.effect == Effect::Pure && prepared.policy.on_store_error == OnStoreError::FailOpen);
-        match &error {
-            EngineError::Store(_) if may => {
-                count(&self.inner.counters.unrecorded);
-                self.unrecorded(prepared, effect, true).await
-            }
-            _ => Err(OnceError::Engine(error)),
+        if !may || !matches!(error, EngineError::Store(_)) {
+            return Err(OnceError::Engine(error));
         }
+        count(&self.inner.counters.unrecorded);
+        self.unrecorded(prepared, effect, true).await
     }
 
     async fn unrecorded<T, E, F, Fut>(

@@ -18,6 +18,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether asking again may help. Damage, a full disk or a missing feature does not go away by itself.
+    #[must_use]
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Unknown { .. })
+    }
+
     /// Whether the write may have been applied all the same.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {

@@ -1,1 +1,97 @@
-//! placeholder
+//! Say it as often as you like, it happens once.
+//!
+//! ```
+//! use hapax::{Effect, Hapax};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let hapax = Hapax::memory();
+//! let charge = async || {
+//!     hapax
+//!         .surface("payments")
+//!         .tenant("acme")
+//!         .key("order-17")
+//!         .fingerprint(&("order-17", 4_200))
+//!         .effect(Effect::Irreversible)
+//!         .once(|ticket| async move {
+//!             // Forward `ticket.downstream_key()` to the provider here.
+//!             Ok::<_, std::io::Error>(format!("charged, attempt {}", ticket.attempt()))
+//!         })
+//!         .await
+//! };
+//! let first = charge().await?;
+//! let again = charge().await?;
+//! assert_eq!(first.value, again.value);
+//! assert!(!first.replayed && again.replayed);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Leaving out the tenant does not compile:
+//!
+//! ```compile_fail,E0599
+//! let hapax = hapax::Hapax::memory();
+//! hapax.surface("payments").key("order-17");
+//! ```
+//!
+//! Nor does a scope that begins with anything else:
+//!
+//! ```compile_fail,E0277
+//! let scope = hapax::identity::Scope::default();
+//! ```
+
+use std::{ops::Deref, sync::Arc};
+
+pub use hapax_core::{
+    Body, Effect, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay, Span,
+    StateName, Token, Verdict, Version, command, identity, policy,
+};
+pub use hapax_engine::{
+    Advice, Begun, BuildError, Call, Certainty, Classified, Classify, Doubt, Engine, EngineBuilder, EngineError,
+    Explanation, Failure, Found, InScope, OnceDone, OnceError, Policies, Probe, Probed, Replayed, Settings, Stepped,
+    Sweeper, Swept, Ticket, Wait,
+};
+pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, conformance};
+
+/// The engine, ready to be used. It can be called as the [`Engine`] it holds.
+#[derive(Clone, Debug)]
+pub struct Hapax {
+    engine: Engine,
+}
+
+impl Hapax {
+    /// An engine that forgets with the process: for tests, and for work that may be forgotten.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self::with(Self::on(Arc::new(MemoryStore::default())))
+    }
+
+    /// Starts an engine over any store; set policies and probes, then [`EngineBuilder::build`].
+    #[must_use]
+    pub fn on(store: Arc<dyn Store>) -> EngineBuilder {
+        Engine::builder(store)
+    }
+
+    fn with(builder: EngineBuilder) -> Self {
+        match builder.build() {
+            Ok(engine) => Self { engine },
+            // The default policies are checked by a test, so only a machine without randomness leads here.
+            #[allow(clippy::panic, reason = "there is nothing to fall back to, and no caller to tell")]
+            Err(error) => panic!("the default engine cannot start: {error}"),
+        }
+    }
+}
+
+impl From<Engine> for Hapax {
+    fn from(engine: Engine) -> Self {
+        Self { engine }
+    }
+}
+
+impl Deref for Hapax {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use hapax_core::{Id, Tag, Version};
+use hapax_core::{Id, Stamp, Tag, Version};
 use parking_lot::Mutex;
 
 use super::{
@@ -253,6 +253,10 @@ impl Store for FaultyStore {
 
     fn usage(&self, tag: Tag) -> Answer<'_, Usage> {
         Box::pin(self.read(self.inner.usage(tag)))
+    }
+
+    fn now(&self) -> Option<Stamp> {
+        self.inner.now()
     }
 
     fn durability(&self) -> Durability {

@@ -199,6 +199,10 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.tally.usage(tag)) })
     }
 
+    fn now(&self) -> Option<Stamp> {
+        Some(self.clock.now())
+    }
+
     fn durability(&self) -> Durability {
         Durability::BestEffort("memory".into())
     }
