@@ -108,6 +108,7 @@ const CHECKS: &[Check] = checks![
     feed::shows_removals,
     feed::resumes_from_every_cursor,
     feed::misses_nothing_while_many_write,
+    feed::never_passes_a_write_that_ends_late,
     feed::a_removal_is_shown_or_the_gap_is_said,
     feed::resumes_after_a_reopening,
     watch::wakes_when_somebody_else_writes,
