@@ -1,1 +1,65 @@
-fn main() {}
+//! Benchmarks as programs: `cargo xtask bench NAME [--seconds S]`.
+//!
+//! Ours and the peer alternate in one run, so that both meet the same machine; medians are compared, and the last line
+//! is one JSON object.
+
+#![allow(clippy::disallowed_methods, reason = "a benchmark measures the real clock")]
+
+mod alloc;
+mod counting;
+mod engine;
+mod fingerprint;
+mod gate;
+mod join;
+mod sample;
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+#[global_allocator]
+static ALLOCATOR: alloc::Counted = alloc::COUNTED;
+
+type Bench = fn(f64) -> Value;
+
+const BENCHES: [(&str, &str, Bench); 4] = [
+    ("engine", "begin+complete on the memory store, single thread", engine::run),
+    ("fingerprint", "canonical JSON digest against serde_jcs", fingerprint::run),
+    ("gate", "replay look-ups among a million entries", gate::run),
+    ("join", "a thousand waiters on one pending key", join::run),
+];
+
+fn main() -> ExitCode {
+    match asked(std::env::args().skip(1)) {
+        Ok((run, seconds)) => {
+            println!("{}", run(seconds));
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            eprintln!("{problem}");
+            for (name, what, _) in BENCHES {
+                eprintln!("  {name:12} {what}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn asked(arguments: impl Iterator<Item = String>) -> Result<(Bench, f64), String> {
+    let (mut name, mut seconds) = (None, 5.0);
+    let mut arguments = arguments.peekable();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // The last line is JSON in any case.
+            "--json" => {}
+            "--seconds" => {
+                let given = arguments.next().ok_or("--seconds takes a number, for example --seconds 3")?;
+                seconds = given.parse().map_err(|_| format!("--seconds takes a number, not `{given}`"))?;
+            }
+            given => name = Some(given.to_owned()),
+        }
+    }
+    let name = name.ok_or("which benchmark? One of:")?;
+    let bench = BENCHES.iter().find(|(known, _, _)| *known == name);
+    bench.map(|(_, _, run)| (*run, seconds)).ok_or_else(|| format!("there is no benchmark `{name}`. One of:"))
+}

@@ -249,7 +249,7 @@ impl Inner {
         let Some(record) = &seen.record else { return self.gate.forget(id) };
         match hapax_core::final_answer(record) {
             Some(replay) => {
-                let until = (!self.store.single_writer()).then(|| seen.store_now().plus(GATE_ON_SHARED_STORES));
+                let until = (!self.store.single_writer()).then(|| self.now(seen).plus(GATE_ON_SHARED_STORES));
                 self.gate.insert(id, record.about.tenant_tag, record.guard(), &replay, until);
             }
             None => self.gate.forget(id),

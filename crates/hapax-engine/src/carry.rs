@@ -6,7 +6,7 @@
 
 use std::{future::Future, sync::Arc};
 
-use hapax_core::{Command, Id, Policy, Record, Reply, Step, Version, Write, apply, record::About};
+use hapax_core::{Command, Id, Moment, Policy, Record, Reply, Step, Version, WallMillis, Write, apply, record::About};
 use hapax_store::{BodyId, StoreError, Swap, codec};
 
 use crate::{engine::Inner, seen::Seen, stats::count};
@@ -39,11 +39,7 @@ impl Inner {
         let mut tries = Tries::new(self);
         loop {
             match self.in_time("get", self.store.get(id)).await {
-                Ok(snapshot) => {
-                    let seen = Seen::read(&snapshot, &self.store_name, id)?;
-                    self.heard(&seen);
-                    return Ok(seen);
-                }
+                Ok(snapshot) => return self.seen(&snapshot, id),
                 Err(error) => tries.again(error).await?,
             }
         }
@@ -52,15 +48,15 @@ impl Inner {
     /// Applies a command to the record, starting from what is known of it.
     ///
     /// `about` is what the event is told about where no record names it.
-    pub(crate) async fn carry(
-        &self,
-        policy: &Policy,
-        id: &Id,
+    pub(crate) fn carry<'a>(
+        &'a self,
+        policy: &'a Policy,
+        id: &'a Id,
         seen: Seen,
-        about: &Arc<About>,
+        about: &'a Arc<About>,
         command: Command,
-    ) -> Result<Carried, NotCarried> {
-        self.carry_as(policy, id, seen, about, command, None).await
+    ) -> impl Future<Output = Result<Carried, NotCarried>> + Send + 'a {
+        self.carry_as(policy, id, seen, about, command, None)
     }
 
     pub(crate) async fn carry_as(
@@ -75,19 +71,19 @@ impl Inner {
         let mut tries = Tries::new(self);
         let mut unsettled = None;
         loop {
-            let mut step = apply(policy, seen.current(), command.clone(), seen.moment(self.wall_now()));
+            let moment = Moment { now: self.now(&seen), wall: self.wall_now() };
+            let mut step = apply(policy, seen.current(), command.clone(), moment);
             let next = match std::mem::replace(&mut step.write, Write::Nothing) {
                 Write::Nothing => {
-                    self.tell(id, about, &step, actor);
+                    self.tell(id, about, &step, moment.wall, actor);
                     return Ok(Carried { reply: step.reply, seen, unsettled });
                 }
-                Write::Put(record) => Some(*record),
+                Write::Put(record) => Some(record),
                 Write::Remove => None,
             };
             match self.write(id, &seen, next, &mut step).await {
                 Ok(Written::Swapped(after)) => {
-                    self.heard(&after);
-                    self.settle(id, about, &step, &after, actor).await;
+                    self.settle(id, about, &step, &after, moment.wall, actor).await;
                     return Ok(Carried { reply: step.reply, seen: after, unsettled });
                 }
                 Ok(Written::Conflict(now)) => seen = now,
@@ -105,20 +101,34 @@ impl Inner {
         }
     }
 
-    async fn write(&self, id: &Id, seen: &Seen, next: Option<Record>, step: &mut Step) -> Result<Written, StoreError> {
+    async fn write(
+        &self,
+        id: &Id,
+        seen: &Seen,
+        next: Option<Arc<Record>>,
+        step: &mut Step,
+    ) -> Result<Written, StoreError> {
         if let Some((body, bytes)) = step.put_body.take() {
             self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
         }
-        let envelope = next.as_ref().map(codec::seal);
+        let envelope = next.as_deref().map(codec::seal);
         match self.in_time("swap", self.store.swap(id, seen.version, envelope)).await? {
-            Swap::Swapped { version, stamp } => Ok(Written::Swapped(Seen::written(next, version, stamp))),
-            Swap::Conflict(snapshot) => Seen::read(&snapshot, &self.store_name, id).map(Written::Conflict),
+            Swap::Swapped { version, stamp } => Ok(Written::Swapped(self.written(next, version, stamp))),
+            Swap::Conflict(snapshot) => self.seen(&snapshot, id).map(Written::Conflict),
         }
     }
 
     /// What follows once the write is durable.
-    async fn settle(&self, id: &Id, about: &Arc<About>, step: &Step, after: &Seen, actor: Option<Arc<str>>) {
-        self.tell(id, about, step, actor);
+    async fn settle(
+        &self,
+        id: &Id,
+        about: &Arc<About>,
+        step: &Step,
+        after: &Seen,
+        wall: WallMillis,
+        actor: Option<Arc<str>>,
+    ) {
+        self.tell(id, about, step, wall, actor);
         self.warm(id, after);
         for body in &step.drop_bodies {
             self.drop_body(*body).await;

@@ -20,7 +20,6 @@ use crate::{
     join::Joins,
     probe::{Probe, Probes},
     quota::Quotas,
-    seen::Seen,
     settings::Settings,
     shadow::ShadowLog,
     stats::{Counters, Stats},
@@ -304,17 +303,15 @@ impl Inner {
         heard.plus(hapax_core::Millis::from_std(at.elapsed()))
     }
 
-    pub(crate) fn heard(&self, seen: &Seen) {
-        if self.store.now().is_none() {
-            *self.heard.write() = (seen.store_now(), Instant::now());
-        }
+    pub(crate) fn heard(&self, now: Stamp) {
+        *self.heard.write() = (now, Instant::now());
     }
 
     /// Everything that follows from a step once it is settled: events, counters, gate, bodies.
-    pub(crate) fn tell(&self, id: &Id, about: &Arc<About>, step: &Step, actor: Option<Arc<str>>) {
+    pub(crate) fn tell(&self, id: &Id, about: &Arc<About>, step: &Step, wall: WallMillis, actor: Option<Arc<str>>) {
         if let Some(event) = &step.event {
             self.counters.event(event);
-            self.events.log(self.wall_now(), *id, Arc::clone(about), event.clone(), actor);
+            self.events.log(wall, *id, Arc::clone(about), event.clone(), actor);
         }
     }
 }

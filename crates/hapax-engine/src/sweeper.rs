@@ -50,7 +50,7 @@ impl Engine {
     /// One whole pass.
     pub async fn sweep(&self) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
-        let now = self.inner.read(&NOBODY).await?.store_now();
+        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
         for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
             self.inner.sweep_index(index, &mut swept).await?;
         }
