@@ -116,6 +116,7 @@ impl Engine {
                     fence,
                     lease: grant.lease,
                     about: Arc::clone(&prepared.about),
+                    policy: Arc::clone(&prepared.policy),
                     held: Arc::new(Held { seen: carried.seen.into(), deadline: deadline.into(), _running: running }),
                 }))
             }
@@ -266,6 +267,7 @@ impl Inner {
             fence: Version::NEVER,
             lease: prepared.lease.unwrap_or(prepared.policy.lease),
             about: Arc::clone(&prepared.about),
+            policy: Arc::clone(&prepared.policy),
             held: Arc::new(Held { seen: Seen::nothing().into(), deadline: Instant::now().into(), _running: None }),
         })
     }

@@ -287,7 +287,7 @@ impl Inner {
     pub(crate) fn policy_of(&self, about: &About) -> Arc<Policy> {
         let policies = self.policies.read();
         let plain = about.surface.strip_suffix(Surface::SHADOW).unwrap_or(&about.surface);
-        Arc::clone(Surface::new(plain).map_or(&policies.standard, |surface| policies.of(&surface)))
+        Arc::clone(policies.by_surface.get(plain).unwrap_or(&policies.standard))
     }
 
     pub(crate) fn wall_now(&self) -> WallMillis {

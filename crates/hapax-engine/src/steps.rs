@@ -59,13 +59,13 @@ impl Engine {
 
     pub async fn complete(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
-        let outcome = self.inner.laid_out(id, token, outcome, &seen).await?;
+        let outcome = self.inner.laid_out(&self.inner.policy_for(&seen), id, token, outcome).await?;
         self.step_from(id, seen, Command::Complete { token, outcome }).await
     }
 
     pub async fn reject(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
-        let outcome = self.inner.laid_out(id, token, outcome, &seen).await?;
+        let outcome = self.inner.laid_out(&self.inner.policy_for(&seen), id, token, outcome).await?;
         self.step_from(id, seen, Command::Reject { token, outcome }).await
     }
 
@@ -81,7 +81,7 @@ impl Engine {
     pub async fn finish(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
         let policy = self.inner.policy_for(&seen);
-        let outcome = self.inner.laid_out(id, token, outcome, &seen).await?;
+        let outcome = self.inner.laid_out(&policy, id, token, outcome).await?;
         self.step_from(id, seen, ending(&policy, token, outcome)).await
     }
 
@@ -149,21 +149,20 @@ impl Ticket {
 
     /// As [`Engine::finish`], without reading first: one swap against the version this ticket holds.
     pub async fn finish(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
-        let policy = engine.inner.policy_of(&self.about);
         let outcome = self.laid_out(&engine.inner, outcome).await?;
-        self.carry(&engine.inner, ending(&policy, self.token, outcome)).await
+        self.carry(&engine.inner, ending(&self.policy, self.token, outcome)).await
     }
 
     async fn laid_out(&self, inner: &Inner, outcome: Outcome) -> Result<Outcome, EngineError> {
-        let seen = self.held.seen.lock().clone();
-        inner.laid_out(&self.id, self.token, outcome, &seen).await
+        inner.laid_out(&self.policy, &self.id, self.token, outcome).await
     }
 
     async fn carry(&self, inner: &Inner, command: Command) -> Result<Stepped, EngineError> {
-        let policy = inner.policy_of(&self.about);
         let seen = self.held.seen.lock().clone();
-        let Carried { reply, seen, unsettled: _ } =
-            inner.carry(&policy, &self.id, seen, &self.about, command).await.map_err(hapax_store::StoreError::from)?;
+        let Carried { reply, seen, unsettled: _ } = inner
+            .carry(&self.policy, &self.id, seen, &self.about, command)
+            .await
+            .map_err(hapax_store::StoreError::from)?;
         let mut held = self.held.seen.lock();
         // A renewal and the end may cross; the later version is the one to hold.
         if held.version < seen.version {
