@@ -140,6 +140,15 @@ impl Outcome {
         }
     }
 
+    /// Whether the body lies inline and has more bytes than this.
+    #[must_use]
+    pub const fn body_is_longer_than(&self, bytes: usize) -> bool {
+        match &self.body {
+            Body::Inline(body) => body.len() > bytes,
+            Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => false,
+        }
+    }
+
     /// Moves an inline body that is longer than `most` out of line, and returns what has to be stored first.
     pub fn put_out_of_line(&mut self, body: BodyId, most: usize) -> Option<(BodyId, Bytes)> {
         match &self.body {

@@ -178,12 +178,20 @@ impl Inner {
     }
 
     /// Puts a long body beside the record, durable before anything names it; one that is too long leaves its digest.
-    async fn laid_out(&self, id: &Id, token: Token, mut outcome: Outcome, seen: &Seen) -> Result<Outcome, EngineError> {
-        let policy = self.policy_for(seen);
+    async fn laid_out(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        token: Token,
+        mut outcome: Outcome,
+    ) -> Result<Outcome, EngineError> {
         outcome.drop_body_above(policy.capture.max_body);
-        let body = BodyId(Id::derived("hapax.body.v1", &[&id.0, &token.attempt.to_be_bytes(), &token.nonce.0]).0);
-        if let Some((body, bytes)) = outcome.put_out_of_line(body, policy.capture.inline as usize) {
-            self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
+        let inline = policy.capture.inline as usize;
+        if outcome.body_is_longer_than(inline) {
+            let body = BodyId(Id::derived("hapax.body.v1", &[&id.0, &token.attempt.to_be_bytes(), &token.nonce.0]).0);
+            if let Some((body, bytes)) = outcome.put_out_of_line(body, inline) {
+                self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
+            }
         }
         Ok(outcome)
     }
