@@ -188,7 +188,9 @@ impl Inner {
         outcome.drop_body_above(policy.capture.max_body);
         let inline = policy.capture.inline as usize;
         if outcome.body_is_longer_than(inline) {
-            let body = BodyId(Id::derived("hapax.body.v1", &[&id.0, &token.attempt.to_be_bytes(), &token.nonce.0]).0);
+            // Named by what it says: another outcome of the same attempt must not end up under a name already given.
+            let parts: [&[u8]; 4] = [&id.0, &token.attempt.to_be_bytes(), &token.nonce.0, &outcome.digest()];
+            let body = BodyId(Id::derived("hapax.body.v1", &parts).0);
             if let Some((body, bytes)) = outcome.put_out_of_line(body, inline) {
                 self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
             }
