@@ -25,6 +25,8 @@ impl World {
         self.stale_tokens_are_refused(policy, read)?;
         self.live_work_stays(policy, read)?;
         self.prints_of_nothing_are_gone(config, read)?;
+        self.a_lost_reply_is_harmless(config, policy, read)?;
+        self.a_newer_epoch_takes_over(config, policy, read)?;
         self.a_waiter_never_executes(config, policy)?;
         self.the_sweeper_is_not_seen(config, policy)?;
         if self.decide(policy, Cmd::ResolveMoved(Resolution::Open)).write != Write::Nothing {
@@ -150,6 +152,35 @@ impl World {
             holder.print == print && !vanished
         });
         if left || held { Ok(()) } else { Err("11: an attempt that did nothing left its print behind") }
+    }
+
+    /// Whoever asks again with the nonce of an attempt that nothing ended gets its ticket, also from a lapse.
+    fn a_lost_reply_is_harmless(&self, config: &Config, policy: &Policy, read: Option<&Record>) -> Result<(), Broken> {
+        let Some(holder) = self.ghost.holder.filter(|holder| !holder.gave_up) else { return Ok(()) };
+        if read.is_none_or(|record| record.token() != bridge::token(holder.token)) {
+            return Ok(());
+        }
+        let again = Begin { nonce: holder.token.1, ..stranger(config, holder.print) };
+        match bridge::said(&self.decide(policy, Cmd::Begin(again)).reply) {
+            Said::Execute(token) if token == holder.token => Ok(()),
+            // Another print stands where this one did nothing.
+            Said::Mismatch if !holder.started => Ok(()),
+            _ => Err("C5: the same nonce does not get its ticket again"),
+        }
+    }
+
+    fn a_newer_epoch_takes_over(&self, config: &Config, policy: &Policy, read: Option<&Record>) -> Result<(), Broken> {
+        let Some(holder) = self.ghost.holder.filter(|holder| !holder.started) else { return Ok(()) };
+        let held = read.is_some_and(|record| record.token() == bridge::token(holder.token));
+        let (true, Some(epoch)) = (held, holder.epoch) else { return Ok(()) };
+        if read.is_some_and(|record| !matches!(record.state, State::Pending(_))) {
+            return Ok(());
+        }
+        let newer = Begin { epoch: Some((epoch + 1, epoch + 1)), ..stranger(config, 3 - holder.print) };
+        match bridge::said(&self.decide(policy, Cmd::Begin(newer)).reply) {
+            Said::Execute(_) => Ok(()),
+            _ => Err("C12: a newer epoch does not take over what has not started"),
+        }
     }
 
     fn a_waiter_never_executes(&self, config: &Config, policy: &Policy) -> Result<(), Broken> {

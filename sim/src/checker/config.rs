@@ -126,14 +126,14 @@ fn test() -> Vec<Config> {
         config(
             "two-of-unsafe",
             Effect::Unsafe,
-            vec![client(true, 2, ALL), client(true, 2, ALL)],
-            Budget { resolves: 1, ..faults(2, 1) },
+            vec![client(true, 2, MOST), client(true, 1, ALL)],
+            Budget { resolves: 1, ..faults(1, 1) },
         ),
         config(
             "two-admitted",
             Effect::Unsafe,
             vec![client(false, 2, MOST), Program { print: 2, ..client(false, 1, ALL) }],
-            Budget { resolves: 1, ..faults(2, 1) },
+            Budget { resolves: 1, ..faults(1, 1) },
         ),
         config(
             "late-writes",
@@ -150,14 +150,14 @@ fn test() -> Vec<Config> {
         config(
             "three-admitted-idempotent",
             Effect::Idempotent,
-            vec![client(false, 1, MOST), client(false, 1, MOST), client(true, 1, DONE)],
-            faults(2, 0),
+            vec![client(false, 1, DONE), client(false, 1, DONE), client(true, 1, DONE)],
+            faults(1, 0),
         ),
         config(
             "probes",
             Effect::Compensatable,
-            vec![client(true, 1, ALL), client(false, 1, MOST)],
-            Budget { probes: 1, resolves: 1, ..faults(2, 1) },
+            vec![client(true, 1, MOST), client(false, 1, DONE)],
+            Budget { probes: 1, ..faults(2, 1) },
         ),
         Config {
             knobs: Knobs { refuse: true, ..KNOBS },
@@ -173,8 +173,8 @@ fn test() -> Vec<Config> {
             ..config(
                 "stale",
                 Effect::Unsafe,
-                vec![Program { renews: 1, ..client(true, 1, ALL) }, client(false, 2, MOST)],
-                Budget { resolves: 2, ..faults(2, 1) },
+                vec![Program { renews: 1, ..client(true, 1, MOST) }, client(false, 1, ALL)],
+                Budget { resolves: 1, ..faults(2, 1) },
             )
         },
         config(
@@ -202,6 +202,39 @@ fn test() -> Vec<Config> {
 fn long() -> Vec<Config> {
     let config = |name, class, clients, budget| Config { name, size: Size::Long, class, knobs: KNOBS, clients, budget };
     vec![
+        config(
+            "long-two-of-unsafe",
+            Effect::Unsafe,
+            vec![client(true, 2, ALL), client(true, 2, ALL)],
+            Budget { resolves: 1, ..faults(2, 1) },
+        ),
+        config(
+            "long-two-admitted",
+            Effect::Unsafe,
+            vec![client(false, 2, MOST), Program { print: 2, ..client(false, 1, ALL) }],
+            Budget { resolves: 1, ..faults(2, 1) },
+        ),
+        config(
+            "long-three-admitted-idempotent",
+            Effect::Idempotent,
+            vec![client(false, 1, MOST), client(false, 1, MOST), client(true, 1, DONE)],
+            faults(2, 0),
+        ),
+        config(
+            "long-probes",
+            Effect::Compensatable,
+            vec![client(true, 1, ALL), client(false, 1, MOST)],
+            Budget { probes: 1, resolves: 1, ..faults(2, 1) },
+        ),
+        Config {
+            knobs: Knobs { stale: true, ..KNOBS },
+            ..config(
+                "long-stale",
+                Effect::Unsafe,
+                vec![Program { renews: 1, ..client(true, 1, ALL) }, client(false, 2, MOST)],
+                Budget { resolves: 2, ..faults(2, 1) },
+            )
+        },
         config(
             "long-unsafe",
             Effect::Unsafe,

@@ -258,7 +258,7 @@ impl Encoder<'_> {
         match ghost.holder {
             None => self.byte(0),
             Some(holder) => {
-                self.byte(1 + u8::from(holder.started));
+                self.byte(1 + u8::from(holder.started) + 2 * u8::from(holder.gave_up));
                 self.byte(u8::try_from(holder.token.0).unwrap_or(u8::MAX));
                 self.nonce(holder.token.1);
                 self.bytes(&[holder.print, holder.epoch.map_or(0, |epoch| 1 + epoch as u8)]);

@@ -12,6 +12,8 @@ pub(super) struct Holder {
     pub started: bool,
     pub lease_end: i64,
     pub epoch: Option<u64>,
+    /// Its owner has said that it cannot say how it ended.
+    pub gave_up: bool,
 }
 
 /// A final outcome, and until when it has to be given again.
@@ -106,6 +108,7 @@ impl Ghost {
                 }
                 if let Some(holder) = &mut self.holder {
                     holder.lease_end = holder.lease_end.min(now);
+                    holder.gave_up = true;
                 }
             }
             Cmd::Release((_, nonce)) | Cmd::ReleaseNoEffect((_, nonce)) | Cmd::Unstart((_, nonce)) => {
@@ -211,7 +214,7 @@ impl Ghost {
         }
         self.dead &= !bit(token.1);
         self.attempts[token.1 as usize] = u8::try_from(token.0).unwrap_or(u8::MAX);
-        self.holder = Some(Holder { token, print, started, lease_end, epoch });
+        self.holder = Some(Holder { token, print, started, lease_end, epoch, gave_up: false });
         Ok(())
     }
 
