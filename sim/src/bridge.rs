@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use hapax_core::{
-    Body, Command, Effect, Fingerprint, Millis, Moment, Nonce, Outcome, OutcomeClass, Policy, Preset, Record, Recorded,
+    Body, Command, Fingerprint, Millis, Moment, Nonce, Outcome, OutcomeClass, Policy, Preset, Record, Recorded,
     Refusal, RefusalReason, Reply, Span, Stamp, Tag, Token, Verdict, Version, WallMillis, Write,
     command::{Admit, Begin, Epochs, Posture, Release, Resolution, Resolve},
     identity::Scheme,
@@ -232,10 +232,4 @@ impl Cell {
         let current = hapax_core::Current { record: self.record.as_ref(), version: self.version };
         hapax_core::apply(policy, current, command(cmd, self.version), moment(now))
     }
-}
-
-/// An effect class by the name that a configuration gives it.
-#[must_use]
-pub const fn may_rerun(effect: Effect) -> bool {
-    matches!(effect, Effect::Pure | Effect::Idempotent)
 }

@@ -51,6 +51,10 @@ fn alphabet(epochs: bool) -> Vec<Letter> {
     }
     letters.push(Letter::By(1, |token| Cmd::Complete(token, 8)));
     letters.push(Letter::By(1, |token| Cmd::Fail(token, 8)));
+    // Tokens of another attempt than the one that this nonce was given.
+    letters.push(Letter::By(1, |(attempt, nonce)| Cmd::Complete((attempt + 1, nonce), 7)));
+    letters.push(Letter::Cmd(Cmd::Complete((1, 2), 7)));
+    letters.push(Letter::Cmd(Cmd::Fail((1, 2), 9)));
     letters.push(Letter::Begin { nonce: 3, print: 2, started: true, epoch: None, admitted: true });
     letters.push(Letter::Begin { nonce: 3, print: 1, started: true, epoch: None, admitted: false });
     if epochs {
@@ -59,6 +63,7 @@ fn alphabet(epochs: bool) -> Vec<Letter> {
         letters.push(Letter::Begin { nonce: 6, print: 2, started: true, epoch: Some((1, 2)), admitted: true });
         letters.push(Letter::By(4, Cmd::Start));
         letters.push(Letter::By(5, Cmd::Release));
+        letters.push(Letter::By(5, Cmd::FailUnknown));
     }
     letters.extend(
         [

@@ -12,6 +12,9 @@ use std::{
 
 use hapax_sim::checker::{Config, Report, Size, configs, search};
 
+/// Where a search stops for the sake of memory, and says so.
+const MOST: u64 = 40_000_000;
+
 fn main() -> ExitCode {
     let asked: Vec<String> = std::env::args().skip(1).collect();
     let all = configs();
@@ -58,7 +61,7 @@ fn search_all(chosen: Vec<Config>) -> Vec<Report> {
                 loop {
                     let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                     let Some(config) = next else { return };
-                    let report = search(&config, None);
+                    let report = search(&config, Some(MOST));
                     println!("{report}");
                     reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 }

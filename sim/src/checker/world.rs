@@ -423,7 +423,7 @@ impl World {
             return Err("11: a begin that was not let through wrote something");
         }
         if step.write == Write::Nothing {
-            return self.told(config, client, cmd, said);
+            return self.told(config, client, said);
         }
         self.clients[client].sent = Some(Flight { cmd, said, write: Arc::new(step.write) });
         Ok(())
@@ -436,7 +436,7 @@ impl World {
             self.store(config, &flight)?;
         }
         if fate == Fate::Answered {
-            return self.told(config, client, flight.cmd, flight.said);
+            return self.told(config, client, flight.said);
         }
         self.budget.time_outs -= 1;
         let phase = self.clients[client].phase;
@@ -471,7 +471,7 @@ impl World {
     }
 
     /// A client is answered.
-    fn told(&mut self, config: &Config, client: usize, cmd: Cmd, said: Said) -> Result<(), Broken> {
+    fn told(&mut self, config: &Config, client: usize, said: Said) -> Result<(), Broken> {
         let nonce = self.nonce(client);
         let program = &config.clients[client];
         let more = self.clients[client].begun < program.begins;
@@ -492,13 +492,13 @@ impl World {
             }
             (Phase::Start, Said::Fenced) => Phase::Release,
             (Phase::Renew { started, checked }, Said::Ok | Said::Fenced) => Phase::Hold { started, checked },
-            (Phase::Report(Outcome::NoEffect) | Phase::Release | Phase::Unstart, said) => match said {
-                Said::Ok | Said::OkLate | Said::OkAlready | Said::Fenced => {
-                    self.ghost.settled |= bit(nonce);
-                    over
+            (Phase::Report(Outcome::NoEffect) | Phase::Release | Phase::Unstart, said) => {
+                if !matches!(said, Said::Ok | Said::OkLate | Said::OkAlready | Said::Fenced) {
+                    return Err("C6: an owner could not say that nothing happened");
                 }
-                _ => return Err("C6: an owner could not say that nothing happened"),
-            },
+                self.ghost.settled |= bit(nonce);
+                over
+            }
             (Phase::Report(_), Said::Ok | Said::OkLate | Said::OkAlready) => over,
             (Phase::Report(_), Said::Fenced) => {
                 let ended = self.ghost.holder.is_none_or(|holder| holder.token != self.token(client));
@@ -524,10 +524,7 @@ impl World {
                 | Phase::Done
                 | Phase::Crashed,
                 _,
-            ) => {
-                let _ = cmd;
-                return Err("an owner was given an answer that does not fit what it asked");
-            }
+            ) => return Err("an owner was given an answer that does not fit what it asked"),
         };
         if !matches!(next, Phase::Start) {
             self.clients[client].unsure_start = false;
