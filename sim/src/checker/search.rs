@@ -1,7 +1,7 @@
 //! Breadth first, so that a counterexample is as short as one can be.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     fmt,
     time::{Duration, Instant},
 };
@@ -44,6 +44,8 @@ pub struct Report {
     /// False where it stopped at the limit.
     pub complete: bool,
     pub violation: Option<Violation>,
+    /// How often each kind of step was taken.
+    pub steps: BTreeMap<&'static str, u64>,
 }
 
 impl fmt::Display for Report {
@@ -92,6 +94,7 @@ pub fn search(config: &Config, most: Option<u64>) -> Report {
         took: Duration::ZERO,
         complete: true,
         violation: None,
+        steps: BTreeMap::new(),
     };
 
     let first = World::new(config);
@@ -103,6 +106,7 @@ pub fn search(config: &Config, most: Option<u64>) -> Report {
         report.depth = report.depth.max(found.depth);
         for (index, action) in found.world.actions(config, &policy).into_iter().enumerate() {
             report.transitions += 1;
+            *report.steps.entry(action.kind()).or_default() += 1;
             let mut next = found.world.clone();
             let taken = next.take(config, &policy, action);
             let new = taken.is_err() || seen.insert(fingerprint(&next, &orders, &mut buffer));

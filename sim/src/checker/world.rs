@@ -120,6 +120,38 @@ pub(super) enum Action {
     Wait,
 }
 
+impl Action {
+    /// What kind of step this is, so that a world in which it never happens can be noticed.
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Call(_) => "call",
+            Self::Ask(_) => "ask",
+            Self::AskToStart(_) => "start",
+            Self::AskToRenew(_) => "renew",
+            Self::GiveBackUnstarted(_) => "give back",
+            Self::CheckGroup(_) => "check the group",
+            Self::Run(_, _) => "run",
+            Self::Swap(_, Fate::Answered) => "answered",
+            Self::Swap(_, Fate::ReplyLost) => "reply lost",
+            Self::Swap(_, Fate::WriteLost) => "write lost",
+            Self::Swap(_, Fate::Late) => "time-out in flight",
+            Self::Disown(_) => "disown",
+            Self::GiveUpStart(_) => "give up a start",
+            Self::Crash(_, _) => "crash",
+            Self::LandLate(_) => "land late",
+            Self::LoseLate(_) => "lose late",
+            Self::Sweep => "sweep",
+            Self::Evict { .. } => "evict",
+            Self::Resolve(_) => "resolve",
+            Self::ClaimProbe => "claim a probe",
+            Self::ProbePrevents => "probe prevents",
+            Self::ProbeOwnerGone => "probe finds the owner gone",
+            Self::Supersede => "supersede",
+            Self::Wait => "wait",
+        }
+    }
+}
+
 /// A step that must not have been possible.
 pub(super) type Broken = &'static str;
 
