@@ -1,6 +1,6 @@
 //! Accidents found on paper, each with what holds instead. The names are those of the list of cases.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::wildcard_enum_match_arm, reason = "tests")]
 
 mod rules_support;
 

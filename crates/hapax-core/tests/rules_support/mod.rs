@@ -1,6 +1,7 @@
 //! One record in the plainest of stores, so that a test reads as a history.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(clippy::panic, clippy::wildcard_enum_match_arm, reason = "a test that was told something else stops there")]
 
 use std::sync::Arc;
 
