@@ -218,7 +218,7 @@ impl Cell {
             Write::Nothing => {}
             Write::Put(record) => {
                 self.version.0 += 1;
-                self.record = Some(record.settled(self.version, stamp(now)));
+                self.record = Some(std::sync::Arc::unwrap_or_clone(record).settled(self.version, stamp(now)));
             }
             Write::Remove => {
                 self.version.0 += 1;

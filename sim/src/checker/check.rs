@@ -207,7 +207,9 @@ impl World {
         let mut swept = Self { clients: Vec::new(), late: Vec::new(), ..self.clone() };
         swept.version.0 += 1;
         swept.record = match write {
-            Write::Put(next) => Some(std::sync::Arc::new(next.settled(swept.version, bridge::stamp(self.now)))),
+            Write::Put(next) => Some(std::sync::Arc::new(
+                std::sync::Arc::unwrap_or_clone(next).settled(swept.version, bridge::stamp(self.now)),
+            )),
             Write::Remove | Write::Nothing => None,
         };
         let token = (record.attempt.number, record.attempt.nonce.0[0]);

@@ -488,7 +488,8 @@ impl World {
         self.version.0 += 1;
         self.record = match &*flight.write {
             Write::Put(record) => {
-                let mut settled = record.clone().settled(self.version, bridge::stamp(self.now));
+                let mut settled =
+                    std::sync::Arc::unwrap_or_clone(record.clone()).settled(self.version, bridge::stamp(self.now));
                 // For people only: no rule looks at it.
                 settled.past = Vec::new();
                 Some(Arc::new(settled))

@@ -204,7 +204,7 @@ impl Cell {
             Write::Nothing => {}
             Write::Put(record) => {
                 self.version.0 += 1;
-                self.record = Some(record.settled(self.version, Stamp(self.now)));
+                self.record = Some(std::sync::Arc::unwrap_or_clone(record).settled(self.version, Stamp(self.now)));
             }
             Write::Remove => {
                 self.version.0 += 1;
