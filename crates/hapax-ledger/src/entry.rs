@@ -34,8 +34,8 @@ const LISTED: usize = 25;
 /// A removal takes this much; so does what must be remembered of a record that is gone.
 pub(crate) const REMOVAL_BYTES: usize = FIXED + 8;
 
-/// Places are kept in sixteen bits of [`ALIGN`] bytes.
-pub(crate) const MOST_BYTES: usize = u16::MAX as usize * ALIGN;
+/// Half of what a frame may hold: anything larger is better kept as a body.
+pub(crate) const MOST_BYTES: usize = 2 << 20;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum What<'a> {

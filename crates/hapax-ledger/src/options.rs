@@ -27,7 +27,7 @@ impl Options {
             path: path.into(),
             disk: Arc::new(RealDisk),
             clock: Arc::new(SystemClock::new()),
-            first_segment_bytes: 1 << 20,
+            first_segment_bytes: 4 << 20,
             segment_bytes: 64 << 20,
             most_queued: 64 * 1024,
             removal_memory: Millis::from_mins(10),

@@ -319,11 +319,15 @@ fn settle(index: &Index, log: &Log, time: &StoreTime, options: &Options, dir: &P
     }
     for slot in index.unread() {
         let place = slot.place();
-        let stored = log.segment(place.segment).and_then(|segment| {
-            let bytes = bytes::Bytes::from(segment.read(place.offset, place.length as usize).ok()?);
-            let entry = Entry::open(&bytes, segment.seed, place.offset)?;
-            (entry.version == slot.version()).then(|| Stored::new(entry, &bytes))
-        });
+        let stored = match log.segment(place.segment) {
+            None => None,
+            Some(segment) => {
+                let bytes = segment.read(place.offset, place.length as usize);
+                let bytes = bytes::Bytes::from(bytes.map_err(OpenError::io(dir, "read a segment"))?);
+                let entry = Entry::open(&bytes, segment.seed, place.offset);
+                entry.filter(|entry| entry.version == slot.version()).map(|entry| Stored::new(entry, &bytes))
+            }
+        };
         let Some(Stored { id, version, stamp, record: Some(envelope) }) = stored else {
             return Err(corrupt(dir, segment::name(place.segment), place.offset, "a record is damaged"));
         };

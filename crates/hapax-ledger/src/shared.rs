@@ -175,17 +175,17 @@ impl Shared {
     pub(crate) fn read(&self, slot: &Slot) -> Result<Option<Stored>, StoreError> {
         let place = slot.place();
         let failed = match self.log.segment(place.segment) {
-            None => "its segment is missing".to_owned(),
+            None => self.corrupt(place, "its segment is missing"),
             Some(segment) => match segment.read(place.offset, place.length as usize).map(Bytes::from) {
-                Err(error) => error.to_string(),
+                Err(error) => self.unavailable(format!("{} cannot be read: {error}", segment::name(place.segment))),
                 Ok(bytes) => match Entry::open(&bytes, segment.seed, place.offset) {
                     Some(entry) if entry.version == slot.version() => return Ok(Some(Stored::new(entry, &bytes))),
-                    Some(_) | None => "the checksum does not match".to_owned(),
+                    Some(_) | None => self.corrupt(place, "the checksum does not match"),
                 },
             },
         };
         match self.index.slot(slot.key()) {
-            Some(now) if now.place() == place && now.version() == slot.version() => Err(self.corrupt(place, &failed)),
+            Some(now) if now.place() == place && now.version() == slot.version() => Err(failed),
             Some(_) | None => Ok(None),
         }
     }

@@ -39,6 +39,7 @@ const fn fold(a: u64, b: u64) -> u64 {
 }
 
 const LOW: u64 = (1 << 48) - 1;
+const OFFSET: u64 = (1 << 27) - 1;
 /// No moment: later than every real one.
 const NEVER: u64 = LOW;
 
@@ -89,17 +90,16 @@ impl Slot {
         Version(self.0[2] & LOW)
     }
 
+    /// Offsets and lengths are multiples of eight, offsets stay below 1 GiB: 27 bits and 21 bits.
     pub(crate) const fn place(&self) -> Place {
-        Place {
-            segment: (self.0[3] >> 32) as u32,
-            offset: (self.0[3] & 0xffff_ffff) * 8,
-            length: (self.0[2] >> 48) as u32 * 8,
-        }
+        let length = (self.0[2] >> 48) as u32 | (self.0[3] as u32 >> 27) << 16;
+        Place { segment: (self.0[3] >> 32) as u32, offset: (self.0[3] & OFFSET) * 8, length: length * 8 }
     }
 
     pub(crate) fn set_place(&mut self, place: Place) {
-        self.0[2] = self.0[2] & LOW | u64::from(place.length / 8) << 48;
-        self.0[3] = u64::from(place.segment) << 32 | (place.offset / 8) & 0xffff_ffff;
+        let length = u64::from(place.length / 8);
+        self.0[2] = self.0[2] & LOW | (length & 0xffff) << 48;
+        self.0[3] = u64::from(place.segment) << 32 | (length >> 16 & 0x1f) << 27 | (place.offset / 8) & OFFSET;
     }
 
     /// For a record: from when on it reads as absent. For a removal: since when.
@@ -168,4 +168,34 @@ const fn moment(word: u64) -> Option<Stamp> {
 /// A moment past the year 10,000 is kept as the last one there is, and still comes before never.
 fn raw(at: Option<Stamp>) -> u64 {
     at.map_or(NEVER, |at| at.0.min(NEVER - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_gives_back_what_was_put_into_it() {
+        let mut random = crate::testing::Random::from_env("slot");
+        for _ in 0..10_000 {
+            let place = Place {
+                segment: random.next() as u32,
+                offset: random.below(1 << 27) * 8,
+                length: random.below(1 << 21) as u32 * 8,
+            };
+            let version = Version(1 + random.below(MOST_VERSION));
+            let account = random.below(u64::from(NOBODY)) as u32;
+            let mut slot = Slot::new(Key(random.next(), random.next()), version, place, account, LIVE | TOMBSTONE);
+            let (gone, expiry) = (Stamp(random.below(1 << 47)), Stamp(random.below(1 << 47)));
+            slot.set_gone(Some(gone));
+            slot.set_expiry(Some(expiry));
+            slot.set(LISTED);
+            assert_eq!((slot.version(), slot.place(), slot.account()), (version, place, account));
+            assert_eq!((slot.gone(), slot.expiry()), (Some(gone), Some(expiry)));
+            assert!(slot.has(LIVE) && slot.has(TOMBSTONE) && slot.has(LISTED) && !slot.has(GONE) && !slot.has(REMOVED));
+            assert_eq!(Slot::from_bytes(&slot.to_bytes()), slot);
+            slot.set_gone(None);
+            assert_eq!((slot.gone(), slot.account(), slot.place()), (None, account, place));
+        }
+    }
 }
