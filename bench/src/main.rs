@@ -11,6 +11,10 @@ mod engine;
 mod fingerprint;
 mod gate;
 mod join;
+#[cfg(feature = "peers")]
+mod ledger;
+#[cfg(feature = "peers")]
+mod peers;
 mod sample;
 
 use std::process::ExitCode;
@@ -22,11 +26,13 @@ static ALLOCATOR: alloc::Counted = alloc::COUNTED;
 
 type Bench = fn(f64) -> Value;
 
-const BENCHES: [(&str, &str, Bench); 4] = [
+const BENCHES: &[(&str, &str, Bench)] = &[
     ("engine", "begin+complete on the memory store, single thread", engine::run),
     ("fingerprint", "canonical JSON digest against serde_jcs", fingerprint::run),
     ("gate", "replay look-ups among a million entries", gate::run),
     ("join", "a thousand waiters on one pending key", join::run),
+    #[cfg(feature = "peers")]
+    ("ledger", "durable pairs: the engine on the ledger, the raw log, fjall, SQLite", ledger::run),
 ];
 
 fn main() -> ExitCode {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hapax_core::{Id, Tag, Version};
+use hapax_core::{Id, Stamp, Tag, Version};
 use hapax_store::{
     Answer, BodyId, BodyInfo, Changes, Cursor, Durability, Envelope, Index, Level, Page, Snapshot, Store, StoreError,
     Swap, Usage, Watch,
@@ -320,6 +320,10 @@ impl Store for Ledger {
                 shared.index.refill_going(shared.memory);
             }
         })
+    }
+
+    fn now(&self) -> Option<Stamp> {
+        Some(self.shared.time.now())
     }
 
     fn durability(&self) -> Durability {
