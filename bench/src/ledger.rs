@@ -1,27 +1,20 @@
 //! Durable begin+complete pairs with an outcome of 1 KiB: the whole engine on the ledger against the raw segment log
 //! without rules, fjall and SQLite, alternating in one run.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hapax_core::{Id, Outcome};
-use hapax_engine::{Begun, Engine, InScope};
+use hapax_core::Outcome;
+use hapax_engine::{Begun, Engine};
 use hapax_ledger::{Ledger, Options, RawLog};
 use hapax_store::{MemoryStore, Store};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
 use crate::{
+    pairs::{Maker, measure},
     peers::{Fjall, Grouped, Sqlite},
-    sample::{median, quantile},
+    sample::median,
+    scratch::scratch,
 };
 
 const TASKS: [usize; 5] = [1, 16, 64, 256, 1024];
@@ -30,36 +23,6 @@ const NAMES: [&str; 4] = ["ours", "raw", "fjall", "sqlite"];
 const ROUNDS: usize = 5;
 /// Segments that were written before, so that all of the log lies on blocks that exist: the steady state of recycling.
 const SPARES: usize = 8;
-
-/// One way of making pairs.
-#[derive(Clone)]
-enum Maker {
-    Ours { engine: Engine, scope: InScope, body: Bytes },
-    Raw { log: Arc<RawLog>, begin: Bytes, complete: Bytes },
-    Grouped { peer: Arc<Grouped>, begin: Bytes, complete: Bytes },
-}
-
-impl Maker {
-    async fn pair(&self, number: u64) -> bool {
-        match self {
-            Self::Ours { engine, scope, body } => match scope.clone().key(number).begin().await {
-                Ok(Begun::Execute(ticket)) => {
-                    let done = ticket.complete(engine, Outcome::success(body.clone())).await;
-                    done.is_ok_and(|stepped| stepped.is_done())
-                }
-                Ok(Begun::Replay(_) | Begun::JoinedFailure(_) | Begun::Told(_)) | Err(_) => false,
-            },
-            Self::Raw { log, begin, complete } => {
-                log.append(id(number), begin.clone()).await.is_ok()
-                    && log.append(id(number), complete.clone()).await.is_ok()
-            }
-            Self::Grouped { peer, begin, complete } => {
-                peer.write(id(number), begin.clone(), true).await
-                    && peer.write(id(number), complete.clone(), false).await
-            }
-        }
-    }
-}
 
 pub(crate) fn run(seconds: f64) -> Value {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() else {
@@ -77,7 +40,7 @@ pub(crate) fn run(seconds: f64) -> Value {
                 let _fresh = std::fs::remove_dir_all(&path);
                 match maker(name, &path, &sizes) {
                     Ok(maker) => {
-                        let (rate, p99) = measure(&runtime, &maker, tasks, turn);
+                        let (rate, p99) = measure(&runtime, &maker, tasks, turn, &mut 0);
                         rates.entry((tasks, name)).or_default().push(rate);
                         slow.entry((tasks, name)).or_default().push(p99);
                         eprintln!("{tasks:5} tasks, round {round}: {name:7} {rate:9.0} pairs/s, p99 {p99:7.2} ms");
@@ -121,41 +84,6 @@ fn report(
     }
     let ours = by_name.remove("ours").unwrap_or_default();
     json!({ "bench": "ledger", "unit": "pairs/s", "ours": ours, "peers": by_name, "ratios": ratios })
-}
-
-/// Lets so many tasks make pairs for a while: pairs a second, and the slowest of a hundred in milliseconds.
-fn measure(runtime: &Runtime, maker: &Maker, tasks: usize, turn: Duration) -> (f64, f64) {
-    let next = Arc::new(AtomicU64::new(0));
-    let stop = Arc::new(AtomicBool::new(false));
-    let start = Instant::now();
-    let mut latencies = runtime.block_on(async {
-        let all: Vec<_> = (0..tasks)
-            .map(|_| {
-                let (maker, next, stop) = (maker.clone(), Arc::clone(&next), Arc::clone(&stop));
-                tokio::spawn(async move { pairs_until(maker, &next, &stop).await })
-            })
-            .collect();
-        tokio::time::sleep(turn).await;
-        stop.store(true, Relaxed);
-        let mut latencies = Vec::new();
-        for task in all {
-            latencies.extend(task.await.unwrap_or_default());
-        }
-        latencies
-    });
-    let took = start.elapsed().as_secs_f64();
-    (latencies.len() as f64 / took, quantile(&mut latencies, 0.99))
-}
-
-async fn pairs_until(maker: Maker, next: &AtomicU64, stop: &AtomicBool) -> Vec<f64> {
-    let mut latencies = Vec::new();
-    while !stop.load(Relaxed) {
-        let number = next.fetch_add(1, Relaxed);
-        let start = Instant::now();
-        assert!(maker.pair(number).await, "every pair is made");
-        latencies.push(start.elapsed().as_secs_f64() * 1e3);
-    }
-    latencies
 }
 
 /// The bytes of a begun and of a completed record, as the engine stores them.
@@ -205,14 +133,4 @@ fn body() -> Bytes {
         word.to_le_bytes()
     });
     bytes.flatten().take(1024).collect()
-}
-
-fn id(number: u64) -> Id {
-    Id::derived("bench", &[&number.to_be_bytes()])
-}
-
-/// A directory on the disk that is measured: `HAPAX_BENCH_DIR`, or the current one.
-pub(crate) fn scratch(name: &str) -> PathBuf {
-    let base = std::env::var_os("HAPAX_BENCH_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    base.join(format!("bench-{name}-{}", std::process::id()))
 }

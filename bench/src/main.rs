@@ -6,16 +6,22 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures the real clock")]
 
 mod alloc;
+mod cost;
 mod counting;
 mod engine;
+mod fill;
 mod fingerprint;
 mod gate;
+mod grow;
 mod join;
 #[cfg(feature = "peers")]
 mod ledger;
+mod pairs;
 #[cfg(feature = "peers")]
 mod peers;
 mod sample;
+mod scratch;
+mod start;
 
 use std::process::ExitCode;
 
@@ -27,16 +33,30 @@ static ALLOCATOR: alloc::Counted = alloc::COUNTED;
 type Bench = fn(f64) -> Value;
 
 const BENCHES: &[(&str, &str, Bench)] = &[
+    ("cost", "instructions per pair and per replay, by callgrind", cost::run),
     ("engine", "begin+complete on the memory store, single thread", engine::run),
     ("fingerprint", "canonical JSON digest against serde_jcs", fingerprint::run),
     ("gate", "replay look-ups among a million entries", gate::run),
+    ("grow", "pairs/s on ledgers of 0.1, 1 and 10 million records", grow::run),
     ("join", "a thousand waiters on one pending key", join::run),
     #[cfg(feature = "peers")]
     ("ledger", "durable pairs: the engine on the ledger, the raw log, fjall, SQLite", ledger::run),
+    ("start", "opening ledgers of 1 and 5 million records after an unclean end", start::run),
 ];
 
 fn main() -> ExitCode {
-    match asked(std::env::args().skip(1)) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // What the benchmarks start themselves.
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["fill-and-die", records, path] => start::fill_and_die(records.parse().unwrap_or(0), path.as_ref()),
+        ["cost-run", what, times] => cost::cost_run(what, times.parse().unwrap_or(0)),
+        _ => return run(arguments),
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(arguments: Vec<String>) -> ExitCode {
+    match asked(arguments.into_iter()) {
         Ok((run, seconds)) => {
             println!("{}", run(seconds));
             ExitCode::SUCCESS
