@@ -65,6 +65,8 @@ impl Hint {
             first_version: u64_at(bytes, 40)?,
             next_version: u64_at(bytes, 48)?,
             last_stamp: u64_at(bytes, 56)?,
+            // Only asked of the newest segment, which has no hint.
+            last_frame: 0,
             end: u64_at(bytes, 64)?,
             first_previous: u32_at(bytes, 72)?,
             last_checksum: u32_at(bytes, 76)?,

@@ -12,6 +12,8 @@ use crate::{
 };
 
 const BETWEEN: Duration = Duration::from_millis(100);
+/// How many records go before others get a chance to look at the books.
+const PASSED_ON: usize = 512;
 /// How far ahead records on their way out must be known.
 const AHEAD: Millis = Millis::from_secs(2);
 
@@ -60,6 +62,11 @@ impl Keeper {
         let covered = shared.index.books().going.covers(soon);
         if !covered {
             shared.index.refill_going(shared.memory);
+        }
+        // First what goes by itself: it would be a pity to carry it.
+        let gone = shared.index.pass_on(&mut shared.index.books(), shared.time.now(), shared.memory, PASSED_ON);
+        if !gone {
+            return Ok(Cleaned::Some);
         }
         self.cleaner.turn(&self.shared)
     }

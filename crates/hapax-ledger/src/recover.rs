@@ -110,11 +110,14 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
         }
     }
     let mut loader = Loader { dir, log: &log, options, recovered: Recovered::default() };
-    let opened = loader.load(&files)?;
-    let (index, tail) = opened;
+    let (index, tail, last_frame) = loader.load(&files)?;
     let recovered = loader.recovered;
-    // What this process has read may so far be held by the page cache alone, if the last one was killed. It is about to
-    // be shown, so it has to be durable first.
+    // The last frame may so far be held by the page cache alone: if the last process was killed, or if its sync failed,
+    // after which the cache may believe that there is nothing left to write. It is about to be shown, so it is written
+    // again, byte for byte, and synced first.
+    let bytes =
+        tail.active.read(last_frame, (tail.active.end() - last_frame) as usize).map_err(io("read a segment"))?;
+    tail.active.file.write_at(&bytes, last_frame).map_err(io("write to the newest segment"))?;
     tail.active.file.sync().map_err(io("sync the newest segment"))?;
     disk.sync_dir(dir).map_err(io("sync it"))?;
     let time = StoreTime::open(options.clock.clone(), (tail.last_stamp > 0).then_some(Stamp(tail.last_stamp)));
@@ -159,7 +162,8 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn load(&mut self, files: &Files) -> Result<(Index, Tail), OpenError> {
+    /// The last number: where the last frame starts.
+    fn load(&mut self, files: &Files) -> Result<(Index, Tail, u64), OpenError> {
         let dir = self.dir;
         let mut segments = BTreeMap::new();
         let mut before: Option<u32> = None;
@@ -208,7 +212,7 @@ impl Loader<'_> {
             next_version: summary.next_version.max(1),
             last_stamp: summary.last_stamp,
         };
-        Ok((index, tail))
+        Ok((index, tail, summary.last_frame))
     }
 
     /// Segments behind the last one with data are ready for use, or not large enough to be.

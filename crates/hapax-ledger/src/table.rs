@@ -6,9 +6,6 @@
 
 use crate::slot::{Key, Slot};
 
-/// Slots behind the last home, for the run that would otherwise have to wrap around.
-const OVERHANG: usize = 32;
-
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     slots: Vec<Slot>,
@@ -104,8 +101,9 @@ impl Table {
         loop {
             self.homes = homes;
             self.slots = Vec::new();
-            self.slots.reserve_exact(homes + OVERHANG);
-            self.slots.resize(homes + OVERHANG, Slot::default());
+            let slots = homes + overhang(homes);
+            self.slots.reserve_exact(slots);
+            self.slots.resize(slots, Slot::default());
             // Both are sorted, so each goes home or right behind the one before.
             let mut next = 0;
             let fits = old.iter().filter(|slot| !slot.is_empty()).all(|slot| {
@@ -119,6 +117,11 @@ impl Table {
             homes = grown(homes);
         }
     }
+}
+
+/// Slots behind the last home, for the run that would otherwise have to wrap around.
+const fn overhang(homes: usize) -> usize {
+    4 + homes / 64
 }
 
 /// By a fifth: from 85 percent full to 70.

@@ -19,6 +19,8 @@ pub(crate) struct Summary {
     /// The first fresh version behind it.
     pub(crate) next_version: u64,
     pub(crate) last_stamp: u64,
+    /// Where its last frame starts.
+    pub(crate) last_frame: u64,
     pub(crate) end: u64,
     /// The checksum that its first frame names as that of the frame before.
     pub(crate) first_previous: u32,
@@ -73,6 +75,7 @@ pub(crate) fn walk(bytes: &[u8], seed: Seed, mut visit: impl FnMut(u64, &[u8], &
             visit(place, entry_bytes, &entry);
         }
         known.frames += 1;
+        known.last_frame = offset;
         known.last_stamp = header.stamp;
         known.last_checksum = header.checksum;
         offset = frame.end();

@@ -34,7 +34,8 @@ pub(crate) struct Writer {
     shared: Arc<Shared>,
     appender: Appender,
     incoming: Vec<Request>,
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<SwapRequest>,
+    errands: VecDeque<Request>,
     /// The versions that this batch gives, before anybody can see them.
     overlay: HashMap<Key, Version, RandomState>,
     written: Vec<Written>,
@@ -66,6 +67,7 @@ impl Writer {
             appender,
             incoming: Vec::new(),
             waiting: VecDeque::new(),
+            errands: VecDeque::new(),
             overlay: HashMap::default(),
             written: Vec::new(),
             conflicts: Vec::new(),
@@ -95,25 +97,29 @@ impl Writer {
     pub(crate) fn turn(&mut self, wait: Option<Duration>) -> bool {
         let mut open = true;
         if self.waiting.is_empty() {
+            let wait = if self.errands.is_empty() { wait } else { None };
             open = self.shared.queue.take(&mut self.incoming, wait);
-            self.waiting.extend(self.incoming.drain(..));
-        }
-        if self.waiting.is_empty() {
-            if wait.is_some() && open {
-                self.mark();
+            for request in self.incoming.drain(..) {
+                match request {
+                    Request::Swap(swap) => self.waiting.push_back(swap),
+                    Request::Carry(_) | Request::Mark => self.errands.push_back(request),
+                }
             }
-        } else {
+        }
+        if !self.waiting.is_empty() || !self.errands.is_empty() {
             self.batch();
+        } else if wait.is_some() && open {
+            self.mark();
         }
         let now = self.shared.time.now();
         self.shared.index.pass_on(&mut self.shared.index.books(), now, self.shared.memory, PASSED_ON);
-        open || !self.waiting.is_empty()
+        open || !self.waiting.is_empty() || !self.errands.is_empty()
     }
 
     /// Says that what came before was whole, unless that was the last thing said.
     pub(crate) fn mark(&mut self) {
         if self.unmarked && self.shared.poison.why().is_none() {
-            self.waiting.push_back(Request::Mark);
+            self.errands.push_back(Request::Mark);
             self.batch();
         }
     }
@@ -121,8 +127,9 @@ impl Writer {
     fn batch(&mut self) {
         if let Some(why) = self.shared.poison.why() {
             let error = self.shared.unavailable(why);
-            for request in self.waiting.drain(..) {
-                refuse(request, &error);
+            self.errands.clear();
+            for swap in self.waiting.drain(..) {
+                let _ = swap.reply.send(Reply::Failed(error.clone()));
             }
             return;
         }
@@ -130,31 +137,21 @@ impl Writer {
         let mut started = false;
         let mut mark = false;
         // Requests go before the ledger's own errands, so that cleaning costs nobody more than a part of a frame.
-        let mut errands = Vec::new();
-        while let Some(request) = self.waiting.pop_front() {
-            let swap = match request {
-                Request::Swap(swap) => swap,
-                Request::Carry(_) | Request::Mark => {
-                    errands.push(request);
-                    continue;
-                }
-            };
-            if let Some(request) = self.take_swap(swap, stamp, &mut started) {
-                self.waiting.push_front(request);
+        while let Some(swap) = self.waiting.pop_front() {
+            if let Some(swap) = self.take_swap(swap, stamp, &mut started) {
+                self.waiting.push_front(swap);
                 break;
             }
         }
-        for errand in errands {
-            let taken = match errand {
-                Request::Mark => {
-                    mark = true;
-                    None
+        for _ in 0..self.errands.len() {
+            match self.errands.pop_front() {
+                Some(Request::Carry(slice)) => {
+                    let later = self.take_slice(slice, &mut started);
+                    self.errands.extend(later.map(Request::Carry));
                 }
-                Request::Carry(slice) => self.take_slice(slice, &mut started),
-                Request::Swap(_) => Some(errand),
-            };
-            if let Some(request) = taken {
-                self.waiting.push_back(request);
+                Some(Request::Swap(swap)) => self.waiting.push_back(swap),
+                Some(Request::Mark) => mark = true,
+                None => {}
             }
         }
         let anything = started && !self.appender.is_empty();
@@ -183,7 +180,7 @@ impl Writer {
     }
 
     /// Gives back what does not fit into this frame.
-    fn take_swap(&mut self, swap: SwapRequest, stamp: Stamp, started: &mut bool) -> Option<Request> {
+    fn take_swap(&mut self, swap: SwapRequest, stamp: Stamp, started: &mut bool) -> Option<SwapRequest> {
         let slot = self.shared.index.slot(swap.key);
         let in_batch = self.overlay.get(&swap.key).copied();
         let current = in_batch.or(slot.map(|slot| slot.version())).unwrap_or(Version::NEVER);
@@ -207,7 +204,7 @@ impl Writer {
             }
         }
         if !self.appender.fits(size) {
-            return Some(Request::Swap(swap));
+            return Some(swap);
         }
         // What is left when the disk is full belongs to those who are at work already.
         let at_work = in_batch.is_some() || slot.is_some_and(|slot| slot.has(LIVE));
@@ -242,7 +239,7 @@ impl Writer {
     }
 
     /// Gives back what does not fit into this frame.
-    fn take_slice(&mut self, slice: Slice, started: &mut bool) -> Option<Request> {
+    fn take_slice(&mut self, slice: Slice, started: &mut bool) -> Option<Slice> {
         let size = |item: &Carried| match &item.what {
             Load::Whole(bytes) => bytes.len(),
             Load::Marker(_) => REMOVAL_BYTES,
@@ -260,7 +257,7 @@ impl Writer {
             }
         }
         if !self.appender.fits(whole) {
-            return Some(Request::Carry(slice));
+            return Some(slice);
         }
         for item in &slice.items {
             let current = self.shared.index.slot(item.key);
@@ -354,14 +351,5 @@ impl Writer {
             store: self.shared.name.clone(),
             reason: "the disk has no room for another segment; attempts under way may still end".into(),
         }
-    }
-}
-
-fn refuse(request: Request, error: &StoreError) {
-    match request {
-        Request::Swap(swap) => {
-            let _ = swap.reply.send(Reply::Failed(error.clone()));
-        }
-        Request::Carry(_) | Request::Mark => {}
     }
 }

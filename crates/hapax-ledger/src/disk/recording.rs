@@ -216,6 +216,16 @@ struct State {
     now: Image,
     trace: Vec<Op>,
     locked: Arc<AtomicBool>,
+    untraced: bool,
+}
+
+impl State {
+    fn record(&mut self, op: Op) {
+        self.now.apply(&op);
+        if !self.untraced {
+            self.trace.push(op);
+        }
+    }
 }
 
 /// See the module.
@@ -230,9 +240,15 @@ impl RecordingDisk {
         Self { state: Arc::new(Mutex::new(State { now: image, ..State::default() })) }
     }
 
+    /// Only the files, without their history: for long runs.
+    #[must_use]
+    pub fn untraced() -> Self {
+        Self { state: Arc::new(Mutex::new(State { untraced: true, ..State::default() })) }
+    }
+
     /// Remembers a promise at this place of the history.
     pub fn note(&self, note: u64) {
-        self.state.lock().trace.push(Op::Note(note));
+        self.state.lock().record(Op::Note(note));
     }
 
     #[must_use]
@@ -269,8 +285,7 @@ impl Disk for RecordingDisk {
             Mode::Create => {
                 let file = state.now.files.len();
                 let op = Op::Name { path: path.to_owned(), file };
-                state.now.apply(&op);
-                state.trace.push(op);
+                state.record(op);
                 file
             }
             Mode::Read | Mode::Write => *state.now.names.get(path).ok_or(io::ErrorKind::NotFound)?,
@@ -282,8 +297,7 @@ impl Disk for RecordingDisk {
         let mut state = self.state.lock();
         let file = *state.now.names.get(from).ok_or(io::ErrorKind::NotFound)?;
         let op = Op::Rename { from: from.to_owned(), to: to.to_owned(), file };
-        state.now.apply(&op);
-        state.trace.push(op);
+        state.record(op);
         Ok(())
     }
 
@@ -293,13 +307,12 @@ impl Disk for RecordingDisk {
             return Err(io::ErrorKind::NotFound.into());
         }
         let op = Op::Remove { path: path.to_owned() };
-        state.now.apply(&op);
-        state.trace.push(op);
+        state.record(op);
         Ok(())
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.state.lock().trace.push(Op::SyncDir { dir: dir.to_owned() });
+        self.state.lock().record(Op::SyncDir { dir: dir.to_owned() });
         Ok(())
     }
 
@@ -342,13 +355,12 @@ impl File for RecordedFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         let op = Op::Write { file: self.file, offset, bytes: bytes.into() };
-        state.now.apply(&op);
-        state.trace.push(op);
+        state.record(op);
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.state.lock().trace.push(Op::Sync { file: self.file });
+        self.state.lock().record(Op::Sync { file: self.file });
         Ok(())
     }
 
