@@ -113,7 +113,7 @@ impl World {
                 1 => Command::Disown { nonce: Nonce([bytes.below(4); 16]), expected: self.near(bytes) },
                 _ => Command::ClaimProbe {
                     version: self.near(bytes),
-                    next_at: Stamp(self.now + u64::from(bytes.next())),
+                    next_at: Stamp(self.now).plus(Millis(bytes.next().into())),
                 },
             },
             // Time passes, and sometimes the clock is set back.
