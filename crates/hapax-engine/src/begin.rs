@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Command, Id, Millis, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
+    Id, Millis, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
     command::{Admit, Begin},
     policy::{OnFull, OnInFlight},
     record::About,
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::{
     call::{Call, Prepared, Wait},
     carry::Carried,
+    disown::{Sent, Unanswered},
     engine::{Engine, Inner},
     error::EngineError,
     quota::{Full, Room, Running, refused},
@@ -47,7 +48,9 @@ impl Call {
     pub async fn begin(self) -> Result<Begun, EngineError> {
         let nonce = self.engine.inner.entropy.nonce()?;
         let prepared = self.prepared?;
-        let begun = self.engine.begin(&prepared, nonce).await;
+        let unanswered = Unanswered::new(&self.engine, &prepared, nonce);
+        let begun = self.engine.begin(&prepared, nonce, &unanswered.sent).await;
+        unanswered.sent.clear();
         match begun {
             Err(unsure) => {
                 if let Some(expected) = unsure.unsettled {
@@ -64,7 +67,7 @@ impl Call {
     /// lease lapses.
     pub async fn begin_with(self, nonce: Nonce) -> Result<Begun, EngineError> {
         let prepared = self.prepared?;
-        self.engine.begin(&prepared, nonce).await.map_err(|unsure| unsure.error)
+        self.engine.begin(&prepared, nonce, &Sent::nothing()).await.map_err(|unsure| unsure.error)
     }
 }
 
@@ -90,19 +93,19 @@ struct Asked {
 }
 
 impl Engine {
-    async fn begin(&self, prepared: &Prepared, nonce: Nonce) -> Result<Begun, Unsure> {
+    async fn begin(&self, prepared: &Prepared, nonce: Nonce, sent_at: &Sent) -> Result<Begun, Unsure> {
         let inner = &*self.inner;
         if let Some(replay) = inner.gate.look_up(&prepared.id, prepared.fingerprint.as_ref(), inner.store_now()) {
             count(&inner.counters.gate_hits);
             count(&inner.counters.replayed);
             return Ok(Begun::Replay(Replayed { replay, joined: false }));
         }
-        let mut asked = self.ask(prepared, nonce, Seen::nothing()).await?;
+        let mut asked = self.ask(prepared, nonce, Seen::nothing(), sent_at).await?;
         let full = matches!(&asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
         // Only now is it certain that a record is needed and that there is no room for it.
         if full && inner.make_room(&prepared.policy, &prepared.about).await? {
             let unsettled = asked.carried.unsettled;
-            asked = self.ask(prepared, nonce, asked.carried.seen).await?;
+            asked = self.ask(prepared, nonce, asked.carried.seen, sent_at).await?;
             asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
         }
         let Asked { verdict, carried, running, sent } = asked;
@@ -130,16 +133,17 @@ impl Engine {
                 if let Some(expected) = carried.unsettled {
                     self.disown_later(prepared, nonce, expected);
                 }
+                sent_at.clear();
                 self.told(prepared, carried.seen, verdict).await
             }
         }
     }
 
-    async fn ask(&self, prepared: &Prepared, nonce: Nonce, seen: Seen) -> Result<Asked, Unsure> {
+    async fn ask(&self, prepared: &Prepared, nonce: Nonce, seen: Seen, sent_at: &Sent) -> Result<Asked, Unsure> {
         let inner = &*self.inner;
         let sent = Instant::now();
         let (begin, running, room) = inner.admitted(prepared, nonce).await?;
-        let carried = inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, Command::Begin(begin)).await;
+        let carried = inner.carry_begin(&prepared.policy, &prepared.id, seen, &prepared.about, begin, sent_at).await;
         // Whatever became of it, the store counts it from here on.
         drop(room);
         let mut carried =

@@ -6,10 +6,10 @@
 
 use std::{future::Future, sync::Arc};
 
-use hapax_core::{Command, Id, Policy, Record, Reply, Step, Version, Write, apply, record::About};
+use hapax_core::{Command, Id, Policy, Record, Reply, Step, Version, Write, apply, command::Begin, record::About};
 use hapax_store::{BodyId, StoreError, Swap, codec};
 
-use crate::{engine::Inner, seen::Seen, stats::count};
+use crate::{disown::Sent, engine::Inner, seen::Seen, stats::count};
 
 /// A command that was carried out.
 #[derive(Debug)]
@@ -60,10 +60,36 @@ impl Inner {
         about: &Arc<About>,
         command: Command,
     ) -> Result<Carried, NotCarried> {
-        self.carry_as(policy, id, seen, about, command, None).await
+        self.carry_told(policy, id, seen, about, command, None, &Sent::nothing()).await
+    }
+
+    /// Carries a begin and tells on the way what was sent, for a caller that may go away before the answer.
+    pub(crate) async fn carry_begin(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        seen: Seen,
+        about: &Arc<About>,
+        begin: Begin,
+        sent: &Sent,
+    ) -> Result<Carried, NotCarried> {
+        self.carry_told(policy, id, seen, about, Command::Begin(begin), None, sent).await
     }
 
     pub(crate) async fn carry_as(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        seen: Seen,
+        about: &Arc<About>,
+        command: Command,
+        actor: Option<Arc<str>>,
+    ) -> Result<Carried, NotCarried> {
+        self.carry_told(policy, id, seen, about, command, actor, &Sent::nothing()).await
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the one loop behind the three above")]
+    async fn carry_told(
         &self,
         policy: &Policy,
         id: &Id,
@@ -71,6 +97,7 @@ impl Inner {
         about: &Arc<About>,
         command: Command,
         actor: Option<Arc<str>>,
+        sent: &Sent,
     ) -> Result<Carried, NotCarried> {
         let mut tries = Tries::new(self);
         let mut unsettled = None;
@@ -84,13 +111,21 @@ impl Inner {
                 Write::Put(record) => Some(*record),
                 Write::Remove => None,
             };
+            sent.set(seen.version);
             match self.write(id, &seen, next, &mut step).await {
                 Ok(Written::Swapped(after)) => {
                     self.heard(&after);
                     self.settle(id, about, &step, &after, actor).await;
                     return Ok(Carried { reply: step.reply, seen: after, unsettled });
                 }
-                Ok(Written::Conflict(now)) => seen = now,
+                Ok(Written::Conflict(now)) => {
+                    // This write did not happen; an earlier one of unknown fate may have.
+                    match unsettled {
+                        None => sent.clear(),
+                        Some(before) => sent.set(before),
+                    }
+                    seen = now;
+                }
                 Err(error) => {
                     if error.is_unknown() {
                         unsettled = Some(seen.version);
