@@ -16,7 +16,7 @@ use crate::{
     disown::{Sent, Unanswered},
     engine::{Engine, Inner},
     error::EngineError,
-    quota::{Full, Room, Running, refused},
+    quota::{Full, Place, Room, Running, refused},
     seen::Seen,
     stats::count,
     ticket::{Held, Ticket},
@@ -100,13 +100,11 @@ impl Engine {
             count(&inner.counters.replayed);
             return Ok(Begun::Replay(Replayed { replay, joined: false }));
         }
-        let mut asked = self.ask(prepared, nonce, Seen::nothing(), sent_at).await?;
+        let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent_at).await?;
         let full = matches!(&asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
         // Only now is it certain that a record is needed and that there is no room for it.
         if full && inner.make_room(&prepared.policy, &prepared.about).await? {
-            let unsettled = asked.carried.unsettled;
-            asked = self.ask(prepared, nonce, asked.carried.seen, sent_at).await?;
-            asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
+            asked = self.ask(prepared, nonce, Room::Made, sent_at).await?;
         }
         let Asked { verdict, carried, running, sent } = asked;
         match verdict {
@@ -134,15 +132,23 @@ impl Engine {
                     self.disown_later(prepared, nonce, expected);
                 }
                 sent_at.clear();
+                // Whoever does not run takes no place among the running, least of all while it waits.
+                drop(running);
                 self.told(prepared, carried.seen, verdict).await
             }
         }
     }
 
-    async fn ask(&self, prepared: &Prepared, nonce: Nonce, seen: Seen, sent_at: &Sent) -> Result<Asked, Unsure> {
+    async fn ask(&self, prepared: &Prepared, nonce: Nonce, room: Room, sent_at: &Sent) -> Result<Asked, Unsure> {
         let inner = &*self.inner;
         let sent = Instant::now();
-        let (begin, running, room) = inner.admitted(prepared, nonce).await?;
+        let (begin, running, room) = inner.admitted(prepared, nonce, room).await?;
+        // Mostly the swap finds out what is there. A refusal writes nothing, so it has to look: what was done, runs or
+        // is in doubt needs no room, and says so.
+        let seen = match (&begin.admit, &begin.room) {
+            (Admit::Yes, Admit::Yes) => Seen::nothing(),
+            (Admit::No(_), _) | (_, Admit::No(_)) => inner.read(&prepared.id).await?,
+        };
         let carried = inner.carry_begin(&prepared.policy, &prepared.id, seen, &prepared.about, begin, sent_at).await;
         // Whatever became of it, the store counts it from here on.
         drop(room);
@@ -192,12 +198,13 @@ impl Inner {
         &self,
         prepared: &Prepared,
         nonce: Nonce,
-    ) -> Result<(Begin, Option<Running>, Option<Room>), EngineError> {
+        room: Room,
+    ) -> Result<(Begin, Option<Running>, Option<Place>), EngineError> {
         let (admit, running) = match self.quotas.run(prepared.policy.admission, &prepared.about) {
             Ok(running) => (Admit::Yes, running),
             Err(()) => (refused(RefusalReason::Admission), None),
         };
-        let (room_for, room) = match self.quotas.keep(&*self.store, &prepared.policy, &prepared.about).await? {
+        let (room_for, room) = match self.quotas.keep(self, &prepared.policy, &prepared.about, room).await? {
             Ok(room) => (Admit::Yes, Some(room)),
             Err(Full::Records | Full::Tombstones) => (refused(RefusalReason::Quota), None),
         };

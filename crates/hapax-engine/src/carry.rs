@@ -6,8 +6,8 @@
 
 use std::{future::Future, sync::Arc};
 
-use hapax_core::{Command, Id, Policy, Record, Reply, Step, Version, Write, apply, command::Begin, record::About};
-use hapax_store::{BodyId, StoreError, Swap, codec};
+use hapax_core::{Command, Id, Policy, Record, Reply, Step, Tag, Version, Write, apply, command::Begin, record::About};
+use hapax_store::{BodyId, StoreError, Swap, Usage, codec};
 
 use crate::{disown::Sent, engine::Inner, seen::Seen, stats::count};
 
@@ -44,6 +44,16 @@ impl Inner {
                     self.heard(&seen);
                     return Ok(seen);
                 }
+                Err(error) => tries.again(error).await?,
+            }
+        }
+    }
+
+    pub(crate) async fn usage(&self, tag: Tag) -> Result<Usage, StoreError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.in_time("usage", self.store.usage(tag)).await {
+                Ok(usage) => return Ok(usage),
                 Err(error) => tries.again(error).await?,
             }
         }

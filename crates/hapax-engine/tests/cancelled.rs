@@ -83,10 +83,7 @@ async fn once_inline_dropped_half_way_lapses_into_doubt() {
         Ok::<_, Failed>("x".to_owned())
     });
     assert!(tokio::time::timeout(Duration::from_millis(10), slow).await.is_err());
-    assert!(matches!(
-        never(call(&engine, "k").wait(Wait::No)).await,
-        Err(hapax_engine::OnceError::InFlight { .. })
-    ));
+    assert!(matches!(never(call(&engine, "k").wait(Wait::No)).await, Err(hapax_engine::OnceError::InFlight { .. })));
     sleep(61_000).await;
     assert!(matches!(never(call(&engine, "k")).await, Err(hapax_engine::OnceError::InDoubt { .. })));
 }

@@ -14,10 +14,12 @@ use std::{
 
 use bytes::Bytes;
 use hapax_core::{Effect, Id, Millis, Outcome, OutcomeClass, Policy, Preset, Stamp, StateName, Tag, Version};
-use hapax_engine::{Begun, Call, Classified, Engine, EngineBuilder, OnceDone, OnceError, SeededEntropy, Settings, Ticket};
+use hapax_engine::{
+    Begun, Call, Classified, Engine, EngineBuilder, OnceDone, OnceError, SeededEntropy, Settings, Ticket,
+};
 use hapax_store::{
-    Answer, BodyId, BodyInfo, Changes, Clock, Cursor, Durability, Envelope, FaultyStore, Index, Level, MemoryStore, Page,
-    Plan, Snapshot, Store, StoreError, Swap, Usage, Watch,
+    Answer, BodyId, BodyInfo, Changes, Clock, Cursor, Durability, Envelope, FaultyStore, Index, Level, MemoryStore,
+    Page, Plan, Snapshot, Store, StoreError, Swap, Usage, Watch,
 };
 use parking_lot::Mutex;
 use tokio::{sync::Semaphore, time::Instant};
