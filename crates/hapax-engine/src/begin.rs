@@ -243,7 +243,7 @@ impl Inner {
             self.warm(id, seen);
             return Ok(replay);
         };
-        let found = self.in_time("get_body", self.store.get_body(body)).await?;
+        let found = self.get_body(body).await?;
         // Gone between the two reads: evicted or expired. What it was can still be said.
         replay.answer = match found {
             Some(bytes) => {

@@ -6,6 +6,7 @@
 
 use std::{future::Future, sync::Arc};
 
+use bytes::Bytes;
 use hapax_core::{Command, Id, Policy, Record, Reply, Step, Tag, Version, Write, apply, command::Begin, record::About};
 use hapax_store::{BodyId, StoreError, Swap, Usage, codec};
 
@@ -44,6 +45,27 @@ impl Inner {
                     self.heard(&seen);
                     return Ok(seen);
                 }
+                Err(error) => tries.again(error).await?,
+            }
+        }
+    }
+
+    /// Repeating it is harmless, so an unknown fate is a reason to do just that.
+    pub(crate) async fn put_body(&self, id: &Id, body: BodyId, bytes: Bytes) -> Result<(), StoreError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.in_time("put_body", self.store.put_body(id, body, bytes.clone())).await {
+                Ok(()) => return Ok(()),
+                Err(error) => tries.again(error).await?,
+            }
+        }
+    }
+
+    pub(crate) async fn get_body(&self, body: BodyId) -> Result<Option<Bytes>, StoreError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.in_time("get_body", self.store.get_body(body)).await {
+                Ok(found) => return Ok(found),
                 Err(error) => tries.again(error).await?,
             }
         }
@@ -152,7 +174,7 @@ impl Inner {
 
     async fn write(&self, id: &Id, seen: &Seen, next: Option<Record>, step: &mut Step) -> Result<Written, StoreError> {
         if let Some((body, bytes)) = step.put_body.take() {
-            self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
+            self.put_body(id, body, bytes).await?;
         }
         let envelope = next.as_ref().map(codec::seal);
         match self.in_time("swap", self.store.swap(id, seen.version, envelope)).await? {

@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use hapax_core::{Id, Millis, State, Verdict, Waiting, judge_waiter, lease_end};
+use hapax_core::{Body, Id, Millis, State, Verdict, Waiting, judge_waiter, lease_end};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use tokio::{
@@ -130,7 +130,15 @@ impl Engine {
         let print = prepared.fingerprint.as_ref();
         match judge_waiter(&prepared.policy, shown.current(), print, attempt, moment) {
             Waiting::Wait => Ok(None),
-            Waiting::Joined(failure) => Ok(Some(Begun::JoinedFailure(failure))),
+            Waiting::Joined(mut failure) => {
+                // A new attempt may have dropped it by now; then all that can be said is that it failed.
+                if let Some(body) = failure.stored_body()
+                    && let Some(bytes) = self.inner.get_body(body).await?
+                {
+                    failure.body = Body::Inline(bytes);
+                }
+                Ok(Some(Begun::JoinedFailure(failure)))
+            }
             Waiting::Answer(Verdict::Replay(replay)) => {
                 let replay = self.inner.with_body(&prepared.id, replay, &shown).await?;
                 Ok(Some(Begun::Replay(Replayed { replay, joined: true })))
