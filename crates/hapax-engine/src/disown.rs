@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -12,8 +12,10 @@ use hapax_core::{Command, Nonce, Version};
 
 use crate::{call::Prepared, engine::Engine};
 
-/// How long taking back is tried. By then the lease of whatever landed has lapsed as well.
+/// How long taking back is tried at least, and how many go on trying after that, until the store is back: what has
+/// landed and is not taken back ends in doubt, although nothing ran.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
+const MOST_PATIENT: usize = 100_000;
 
 /// The version against which a begin's write was sent and not answered, if there is one.
 #[derive(Debug)]
@@ -33,6 +35,26 @@ impl Sent {
 
     pub(crate) fn clear(&self) {
         self.0.store(NOTHING, Relaxed);
+    }
+}
+
+/// One of those that try to take something back.
+struct Trying<'a>(&'a AtomicUsize);
+
+impl<'a> Trying<'a> {
+    fn among(all: &'a AtomicUsize) -> Self {
+        all.fetch_add(1, Relaxed);
+        Self(all)
+    }
+
+    fn few(&self) -> bool {
+        self.0.load(Relaxed) <= MOST_PATIENT
+    }
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 
@@ -68,7 +90,8 @@ impl Engine {
         tokio::spawn(async move {
             let mut wait = inner.settings.store_backoff;
             let mut waited = Duration::ZERO;
-            while waited < GIVE_UP_AFTER {
+            let trying = Trying::among(&inner.disowning);
+            while waited < GIVE_UP_AFTER || trying.few() {
                 let tried = async {
                     let seen = inner.read(&prepared.id).await?;
                     let command = Command::Disown { nonce, expected };

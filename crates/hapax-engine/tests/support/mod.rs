@@ -304,8 +304,14 @@ impl World {
     }
 
     pub fn with(plan: Plan) -> Self {
+        Self::remembering(plan, MemoryStore::LATE_WRITE_WINDOW)
+    }
+
+    /// A store that remembers removals for so long.
+    pub fn remembering(plan: Plan, window: Millis) -> Self {
         let clock = TestClock::new();
-        let memory = Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>));
+        let memory = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>).with_late_write_window(window);
+        let memory = Arc::new(memory);
         let faulty = Arc::new(FaultyStore::new(Arc::clone(&memory) as Arc<dyn Store>, plan));
         let store = Observed::over(Arc::clone(&faulty) as Arc<dyn Store>);
         Self { clock, memory, faulty, store }
