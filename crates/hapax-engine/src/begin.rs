@@ -258,12 +258,13 @@ impl Inner {
     /// Keeps a final answer at hand: as long as it is recorded where nobody else writes, else only for a moment.
     pub(crate) fn warm(&self, id: &Id, seen: &Seen) {
         let Some(record) = &seen.record else { return self.gate.forget(id) };
-        match hapax_core::final_answer(record) {
-            Some(replay) => {
+        match (hapax_core::final_answer(record), seen.mark) {
+            (Some(replay), Some(mark)) => {
                 let until = (!self.store.single_writer()).then(|| seen.store_now().plus(GATE_ON_SHARED_STORES));
-                self.gate.insert(id, record.about.tenant_tag, record.guard(), &replay, until);
+                self.gate.insert_seen(id, record.about.tenant_tag, record.guard(), &replay, until, mark);
             }
-            None => self.gate.forget(id),
+            (Some(_), None) => {}
+            (None, _) => self.gate.forget(id),
         }
     }
 }

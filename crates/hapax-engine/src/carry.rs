@@ -39,9 +39,10 @@ impl Inner {
     pub(crate) async fn read(&self, id: &Id) -> Result<Seen, StoreError> {
         let mut tries = Tries::new(self);
         loop {
+            let mark = self.gate.mark(id);
             match self.in_time("get", self.store.get(id)).await {
                 Ok(snapshot) => {
-                    let seen = Seen::read(&snapshot, &self.store_name, id)?;
+                    let seen = Seen::read(&snapshot, &self.store_name, id)?.marked(mark);
                     self.heard(&seen);
                     return Ok(seen);
                 }
@@ -177,9 +178,12 @@ impl Inner {
             self.put_body(id, body, bytes).await?;
         }
         let envelope = next.as_ref().map(codec::seal);
+        let mark = self.gate.mark(id);
         match self.in_time("swap", self.store.swap(id, seen.version, envelope)).await? {
-            Swap::Swapped { version, stamp } => Ok(Written::Swapped(Seen::written(next, version, stamp))),
-            Swap::Conflict(snapshot) => Seen::read(&snapshot, &self.store_name, id).map(Written::Conflict),
+            Swap::Swapped { version, stamp } => Ok(Written::Swapped(Seen::written(next, version, stamp).marked(mark))),
+            Swap::Conflict(snapshot) => {
+                Seen::read(&snapshot, &self.store_name, id).map(|seen| Written::Conflict(seen.marked(mark)))
+            }
         }
     }
 

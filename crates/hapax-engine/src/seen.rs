@@ -4,6 +4,8 @@ use hapax_core::{Current, Millis, Moment, Record, Stamp, Version, WallMillis};
 use hapax_store::{Snapshot, StoreError, codec};
 use tokio::time::Instant;
 
+use crate::gate::Mark;
+
 /// A record as this process last saw it, and when that was.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
@@ -11,12 +13,14 @@ pub(crate) struct Seen {
     pub(crate) version: Version,
     now: Stamp,
     at: Instant,
+    /// What the gate had forgotten when the store was asked.
+    pub(crate) mark: Option<Mark>,
 }
 
 impl Seen {
     /// Nothing was read: the id is taken to be one that was never written. The swap finds out.
     pub(crate) fn nothing() -> Self {
-        Self { record: None, version: Version::NEVER, now: Stamp(0), at: Instant::now() }
+        Self { record: None, version: Version::NEVER, now: Stamp(0), at: Instant::now(), mark: None }
     }
 
     pub(crate) fn read(snapshot: &Snapshot, store: &str, id: &hapax_core::Id) -> Result<Self, StoreError> {
@@ -26,13 +30,18 @@ impl Seen {
             reason: error.to_string(),
         })?;
         let record = record.map(|record| Arc::new(record.settled(snapshot.version, snapshot.stamp)));
-        Ok(Self { record, version: snapshot.version, now: snapshot.now, at: Instant::now() })
+        Ok(Self { record, version: snapshot.version, now: snapshot.now, at: Instant::now(), mark: None })
     }
 
     /// What this process itself wrote.
     pub(crate) fn written(record: Option<Record>, version: Version, stamp: Stamp) -> Self {
         let record = record.map(|record| Arc::new(record.settled(version, stamp)));
-        Self { record, version, now: stamp, at: Instant::now() }
+        Self { record, version, now: stamp, at: Instant::now(), mark: None }
+    }
+
+    pub(crate) const fn marked(mut self, mark: Mark) -> Self {
+        self.mark = Some(mark);
+        self
     }
 
     pub(crate) fn current(&self) -> Current<'_> {
