@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Command, Id, Millis, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
+    Id, Millis, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
     command::{Admit, Begin},
     policy::{OnFull, OnInFlight},
     record::About,
@@ -13,9 +13,10 @@ use tokio::time::Instant;
 use crate::{
     call::{Call, Prepared, Wait},
     carry::Carried,
+    disown::{Sent, Unanswered},
     engine::{Engine, Inner},
     error::EngineError,
-    quota::{Full, Room, Running, refused},
+    quota::{Full, Place, Room, Running, refused},
     seen::Seen,
     stats::count,
     ticket::{Held, Ticket},
@@ -47,7 +48,9 @@ impl Call {
     pub async fn begin(self) -> Result<Begun, EngineError> {
         let nonce = self.engine.inner.entropy.nonce()?;
         let prepared = self.prepared?;
-        let begun = self.engine.begin(&prepared, nonce).await;
+        let unanswered = Unanswered::new(&self.engine, &prepared, nonce);
+        let begun = self.engine.begin(&prepared, nonce, &unanswered.sent).await;
+        unanswered.sent.clear();
         match begun {
             Err(unsure) => {
                 if let Some(expected) = unsure.unsettled {
@@ -64,7 +67,7 @@ impl Call {
     /// lease lapses.
     pub async fn begin_with(self, nonce: Nonce) -> Result<Begun, EngineError> {
         let prepared = self.prepared?;
-        self.engine.begin(&prepared, nonce).await.map_err(|unsure| unsure.error)
+        self.engine.begin(&prepared, nonce, &Sent::nothing()).await.map_err(|unsure| unsure.error)
     }
 }
 
@@ -90,20 +93,18 @@ struct Asked {
 }
 
 impl Engine {
-    async fn begin(&self, prepared: &Prepared, nonce: Nonce) -> Result<Begun, Unsure> {
+    async fn begin(&self, prepared: &Prepared, nonce: Nonce, sent_at: &Sent) -> Result<Begun, Unsure> {
         let inner = &*self.inner;
         if let Some(replay) = inner.gate.look_up(&prepared.id, prepared.fingerprint.as_ref(), inner.store_now()) {
             count(&inner.counters.gate_hits);
             count(&inner.counters.replayed);
             return Ok(Begun::Replay(Replayed { replay, joined: false }));
         }
-        let mut asked = self.ask(prepared, nonce, Seen::nothing()).await?;
+        let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent_at).await?;
         let full = matches!(&asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
         // Only now is it certain that a record is needed and that there is no room for it.
         if full && inner.make_room(&prepared.policy, &prepared.about).await? {
-            let unsettled = asked.carried.unsettled;
-            asked = self.ask(prepared, nonce, asked.carried.seen).await?;
-            asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
+            asked = self.ask(prepared, nonce, Room::Made, sent_at).await?;
         }
         let Asked { verdict, carried, running, sent } = asked;
         match verdict {
@@ -131,16 +132,25 @@ impl Engine {
                 if let Some(expected) = carried.unsettled {
                     self.disown_later(prepared, nonce, expected);
                 }
+                sent_at.clear();
+                // Whoever does not run takes no place among the running, least of all while it waits.
+                drop(running);
                 self.told(prepared, carried.seen, verdict).await
             }
         }
     }
 
-    async fn ask(&self, prepared: &Prepared, nonce: Nonce, seen: Seen) -> Result<Asked, Unsure> {
+    async fn ask(&self, prepared: &Prepared, nonce: Nonce, room: Room, sent_at: &Sent) -> Result<Asked, Unsure> {
         let inner = &*self.inner;
         let sent = Instant::now();
-        let (begin, running, room) = inner.admitted(prepared, nonce).await?;
-        let carried = inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, Command::Begin(begin)).await;
+        let (begin, running, room) = inner.admitted(prepared, nonce, room).await?;
+        // Mostly the swap finds out what is there. A refusal writes nothing, so it has to look: what was done, runs or
+        // is in doubt needs no room, and says so.
+        let seen = match (&begin.admit, &begin.room) {
+            (Admit::Yes, Admit::Yes) => Seen::nothing(),
+            (Admit::No(_), _) | (_, Admit::No(_)) => inner.read(&prepared.id).await?,
+        };
+        let carried = inner.carry_begin(&prepared.policy, &prepared.id, seen, &prepared.about, begin, sent_at).await;
         // Whatever became of it, the store counts it from here on.
         drop(room);
         let mut carried =
@@ -189,12 +199,13 @@ impl Inner {
         &self,
         prepared: &Prepared,
         nonce: Nonce,
-    ) -> Result<(Begin, Option<Running>, Option<Room>), EngineError> {
+        room: Room,
+    ) -> Result<(Begin, Option<Running>, Option<Place>), EngineError> {
         let (admit, running) = match self.quotas.run(prepared.policy.admission, &prepared.about) {
             Ok(running) => (Admit::Yes, running),
             Err(()) => (refused(RefusalReason::Admission), None),
         };
-        let (room_for, room) = match self.quotas.keep(&*self.store, &prepared.policy, &prepared.about).await? {
+        let (room_for, room) = match self.quotas.keep(self, &prepared.policy, &prepared.about, room).await? {
             Ok(room) => (Admit::Yes, Some(room)),
             Err(Full::Records | Full::Tombstones) => (refused(RefusalReason::Quota), None),
         };
@@ -233,7 +244,7 @@ impl Inner {
             self.warm(id, seen);
             return Ok(replay);
         };
-        let found = self.in_time("get_body", self.store.get_body(body)).await?;
+        let found = self.get_body(body).await?;
         // Gone between the two reads: evicted or expired. What it was can still be said.
         replay.answer = match found {
             Some(bytes) => {
@@ -248,12 +259,13 @@ impl Inner {
     /// Keeps a final answer at hand: as long as it is recorded where nobody else writes, else only for a moment.
     pub(crate) fn warm(&self, id: &Id, seen: &Seen) {
         let Some(record) = &seen.record else { return self.gate.forget(id) };
-        match hapax_core::final_answer(record) {
-            Some(replay) => {
+        match (hapax_core::final_answer(record), seen.mark) {
+            (Some(replay), Some(mark)) => {
                 let until = (!self.store.single_writer()).then(|| self.now(seen).plus(GATE_ON_SHARED_STORES));
-                self.gate.insert(id, record.about.tenant_tag, record.guard(), &replay, until);
+                self.gate.insert_seen(id, record.about.tenant_tag, record.guard(), &replay, until, mark);
             }
-            None => self.gate.forget(id),
+            (Some(_), None) => {}
+            (None, _) => self.gate.forget(id),
         }
     }
 }

@@ -6,10 +6,14 @@
 
 use std::{future::Future, sync::Arc};
 
-use hapax_core::{Command, Id, Moment, Policy, Record, Reply, Step, Version, WallMillis, Write, apply, record::About};
-use hapax_store::{BodyId, StoreError, Swap, codec};
+use bytes::Bytes;
+use hapax_core::{
+    Command, Id, Moment, Policy, Record, Reply, Step, Tag, Version, WallMillis, Write, apply, command::Begin,
+    record::About,
+};
+use hapax_store::{BodyId, StoreError, Swap, Usage, codec};
 
-use crate::{engine::Inner, seen::Seen, stats::count};
+use crate::{disown::Sent, engine::Inner, seen::Seen, stats::count};
 
 /// A command that was carried out.
 #[derive(Debug)]
@@ -38,8 +42,40 @@ impl Inner {
     pub(crate) async fn read(&self, id: &Id) -> Result<Seen, StoreError> {
         let mut tries = Tries::new(self);
         loop {
+            let mark = self.gate.mark(id);
             match self.in_time("get", self.store.get(id)).await {
-                Ok(snapshot) => return self.seen(&snapshot, id),
+                Ok(snapshot) => return Ok(self.seen(&snapshot, id)?.marked(mark)),
+                Err(error) => tries.again(error).await?,
+            }
+        }
+    }
+
+    /// Repeating it is harmless, so an unknown fate is a reason to do just that.
+    pub(crate) async fn put_body(&self, id: &Id, body: BodyId, bytes: Bytes) -> Result<(), StoreError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.in_time("put_body", self.store.put_body(id, body, bytes.clone())).await {
+                Ok(()) => return Ok(()),
+                Err(error) => tries.again(error).await?,
+            }
+        }
+    }
+
+    pub(crate) async fn get_body(&self, body: BodyId) -> Result<Option<Bytes>, StoreError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.in_time("get_body", self.store.get_body(body)).await {
+                Ok(found) => return Ok(found),
+                Err(error) => tries.again(error).await?,
+            }
+        }
+    }
+
+    pub(crate) async fn usage(&self, tag: Tag) -> Result<Usage, StoreError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.in_time("usage", self.store.usage(tag)).await {
+                Ok(usage) => return Ok(usage),
                 Err(error) => tries.again(error).await?,
             }
         }
@@ -56,10 +92,36 @@ impl Inner {
         about: &'a Arc<About>,
         command: Command,
     ) -> impl Future<Output = Result<Carried, NotCarried>> + Send + 'a {
-        self.carry_as(policy, id, seen, about, command, None)
+        self.carry_told(policy, id, seen, about, command, None, None)
+    }
+
+    /// Carries a begin and tells on the way what was sent, for a caller that may go away before the answer.
+    pub(crate) fn carry_begin<'a>(
+        &'a self,
+        policy: &'a Policy,
+        id: &'a Id,
+        seen: Seen,
+        about: &'a Arc<About>,
+        begin: Begin,
+        sent: &'a Sent,
+    ) -> impl Future<Output = Result<Carried, NotCarried>> + Send + 'a {
+        self.carry_told(policy, id, seen, about, Command::Begin(begin), None, Some(sent))
     }
 
     pub(crate) async fn carry_as(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        seen: Seen,
+        about: &Arc<About>,
+        command: Command,
+        actor: Option<Arc<str>>,
+    ) -> Result<Carried, NotCarried> {
+        self.carry_told(policy, id, seen, about, command, actor, None).await
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the one loop behind the three above")]
+    async fn carry_told(
         &self,
         policy: &Policy,
         id: &Id,
@@ -67,6 +129,7 @@ impl Inner {
         about: &Arc<About>,
         command: Command,
         actor: Option<Arc<str>>,
+        sent: Option<&Sent>,
     ) -> Result<Carried, NotCarried> {
         let mut tries = Tries::new(self);
         let mut unsettled = None;
@@ -81,12 +144,23 @@ impl Inner {
                 Write::Put(record) => Some(record),
                 Write::Remove => None,
             };
+            if let Some(sent) = sent {
+                sent.set(seen.version);
+            }
             match self.write(id, &seen, next, &mut step).await {
                 Ok(Written::Swapped(after)) => {
                     self.settle(id, about, &step, &after, moment.wall, actor).await;
                     return Ok(Carried { reply: step.reply, seen: after, unsettled });
                 }
-                Ok(Written::Conflict(now)) => seen = now,
+                Ok(Written::Conflict(now)) => {
+                    // This write did not happen; an earlier one of unknown fate may have.
+                    match (sent, unsettled) {
+                        (Some(sent), None) => sent.clear(),
+                        (Some(sent), Some(before)) => sent.set(before),
+                        (None, _) => {}
+                    }
+                    seen = now;
+                }
                 Err(error) => {
                     if error.is_unknown() {
                         unsettled = Some(seen.version);
@@ -109,12 +183,13 @@ impl Inner {
         step: &mut Step,
     ) -> Result<Written, StoreError> {
         if let Some((body, bytes)) = step.put_body.take() {
-            self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
+            self.put_body(id, body, bytes).await?;
         }
         let envelope = next.as_deref().map(codec::seal);
+        let mark = self.gate.mark(id);
         match self.in_time("swap", self.store.swap(id, seen.version, envelope)).await? {
-            Swap::Swapped { version, stamp } => Ok(Written::Swapped(self.written(next, version, stamp))),
-            Swap::Conflict(snapshot) => self.seen(&snapshot, id).map(Written::Conflict),
+            Swap::Swapped { version, stamp } => Ok(Written::Swapped(self.written(next, version, stamp).marked(mark))),
+            Swap::Conflict(snapshot) => Ok(Written::Conflict(self.seen(&snapshot, id)?.marked(mark))),
         }
     }
 

@@ -1,13 +1,86 @@
 //! A begin whose fate stays unknown is taken back by a write, so that it can poison nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use hapax_core::{Command, Nonce, Version};
 
 use crate::{call::Prepared, engine::Engine};
 
-/// How long taking back is tried. By then the lease of whatever landed has lapsed as well.
+/// How long taking back is tried at least, and how many go on trying after that, until the store is back: what has
+/// landed and is not taken back ends in doubt, although nothing ran.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
+const MOST_PATIENT: usize = 100_000;
+
+/// The version against which a begin's write was sent and not answered, if there is one.
+#[derive(Debug)]
+pub(crate) struct Sent(AtomicU64);
+
+/// No store has so many versions.
+const NOTHING: u64 = u64::MAX;
+
+impl Sent {
+    pub(crate) const fn nothing() -> Self {
+        Self(AtomicU64::new(NOTHING))
+    }
+
+    pub(crate) fn set(&self, expected: Version) {
+        self.0.store(expected.0, Relaxed);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.store(NOTHING, Relaxed);
+    }
+}
+
+/// One of those that try to take something back.
+struct Trying<'a>(&'a AtomicUsize);
+
+impl<'a> Trying<'a> {
+    fn among(all: &'a AtomicUsize) -> Self {
+        all.fetch_add(1, Relaxed);
+        Self(all)
+    }
+
+    fn few(&self) -> bool {
+        self.0.load(Relaxed) <= MOST_PATIENT
+    }
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A begin that its caller has not been answered. Dropped half-way, nobody will ever be, so it is taken back.
+pub(crate) struct Unanswered<'a> {
+    engine: &'a Engine,
+    prepared: &'a Prepared,
+    nonce: Nonce,
+    pub(crate) sent: Sent,
+}
+
+impl<'a> Unanswered<'a> {
+    pub(crate) const fn new(engine: &'a Engine, prepared: &'a Prepared, nonce: Nonce) -> Self {
+        Self { engine, prepared, nonce, sent: Sent::nothing() }
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let sent = *self.sent.0.get_mut();
+        // Without a runtime the process is on its way out, and what landed lapses.
+        if sent != NOTHING && tokio::runtime::Handle::try_current().is_ok() {
+            self.engine.disown_later(self.prepared, self.nonce, Version(sent));
+        }
+    }
+}
 
 impl Engine {
     /// Takes the begin back in the background: its own record, or the version against which it was sent.
@@ -17,7 +90,8 @@ impl Engine {
         tokio::spawn(async move {
             let mut wait = inner.settings.store_backoff;
             let mut waited = Duration::ZERO;
-            while waited < GIVE_UP_AFTER {
+            let trying = Trying::among(&inner.disowning);
+            while waited < GIVE_UP_AFTER || trying.few() {
                 let tried = async {
                     let seen = inner.read(&prepared.id).await?;
                     let command = Command::Disown { nonce, expected };

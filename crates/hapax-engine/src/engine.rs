@@ -1,4 +1,7 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicUsize},
+};
 
 use hapax_core::{
     Id, Policy, Preset, Stamp, Step, Tag, WallMillis,
@@ -48,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) counters: Counters,
     pub(crate) probes: Probes,
     pub(crate) shadow: ShadowLog,
+    /// How many begins are being taken back right now.
+    pub(crate) disowning: AtomicUsize,
     /// What the store last said about its time, for gates in front of stores that live elsewhere.
     heard: RwLock<(Stamp, Instant)>,
 }
@@ -183,6 +188,7 @@ impl EngineBuilder {
                 counters: Counters::default(),
                 probes: self.probes,
                 shadow: ShadowLog::default(),
+                disowning: AtomicUsize::default(),
                 heard: RwLock::new((Stamp(0), Instant::now())),
                 owner: self.settings.owner.as_str().into(),
                 store: self.store,

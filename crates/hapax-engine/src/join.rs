@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use hapax_core::{Id, Millis, Moment, State, Verdict, Waiting, judge_waiter, lease_end};
+use hapax_core::{Body, Id, Millis, Moment, State, Verdict, Waiting, judge_waiter, lease_end};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use tokio::{
@@ -130,7 +130,15 @@ impl Engine {
         let print = prepared.fingerprint.as_ref();
         match judge_waiter(&prepared.policy, shown.current(), print, attempt, moment) {
             Waiting::Wait => Ok(None),
-            Waiting::Joined(failure) => Ok(Some(Begun::JoinedFailure(failure))),
+            Waiting::Joined(mut failure) => {
+                // A new attempt may have dropped it by now; then all that can be said is that it failed.
+                if let Some(body) = failure.stored_body()
+                    && let Some(bytes) = self.inner.get_body(body).await?
+                {
+                    failure.body = Body::Inline(bytes);
+                }
+                Ok(Some(Begun::JoinedFailure(failure)))
+            }
             Waiting::Answer(Verdict::Replay(replay)) => {
                 let replay = self.inner.with_body(&prepared.id, replay, &shown).await?;
                 Ok(Some(Begun::Replay(Replayed { replay, joined: true })))
@@ -143,35 +151,40 @@ impl Engine {
 /// Keeps one board up to date while anybody looks at it.
 async fn keep_board(inner: Arc<Inner>, id: Id, board: Arc<Board>) {
     let mut wait = inner.settings.store_backoff;
+    while let Some(Broken) = watch_board(&inner, &id, &board, &mut wait).await {
+        // Waiters have their own deadlines; all that can be done is to try again, while there are any.
+        tokio::select! {
+            biased;
+            () = board.closed() => if inner.joins.take_down(&id, &board) { return },
+            () = tokio::time::sleep(wait) => {}
+        }
+        wait = wait.saturating_mul(2).min(std::time::Duration::from_secs(1));
+    }
+}
+
+/// The store does not answer, or with something that cannot be read.
+struct Broken;
+
+/// One subscription, for as long as it lasts. `None`: nobody looks any more, and the board is down.
+async fn watch_board(inner: &Inner, id: &Id, board: &Board, wait: &mut std::time::Duration) -> Option<Broken> {
+    let Ok(mut watching) = inner.in_time("watch", inner.store.watch(id)).await else { return Some(Broken) };
     loop {
-        let watching = inner.in_time("watch", inner.store.watch(&id)).await;
-        let Ok(mut watching) = watching else {
-            // Waiters have their own deadlines; all that can be done is to try again.
-            tokio::select! {
-                biased;
-                () = board.closed() => if inner.joins.take_down(&id, &board) { return },
-                () = tokio::time::sleep(wait) => {}
-            }
-            wait = wait.saturating_mul(2).min(std::time::Duration::from_secs(1));
-            continue;
-        };
-        loop {
-            let Ok(seen) = inner.read(&id).await else { break };
-            let lapse = inner.lapse_of(&seen);
-            if board.borrow().as_ref().is_none_or(|shown| inner.news(shown, &seen)) {
-                board.send_replace(Some(seen));
-            }
-            tokio::select! {
-                biased;
-                () = board.closed() => {
-                    if inner.joins.take_down(&id, &board) {
-                        return;
-                    }
-                    // Somebody came just now, and what is on the board may be old.
+        let Ok(seen) = inner.read(id).await else { return Some(Broken) };
+        *wait = inner.settings.store_backoff;
+        let lapse = inner.lapse_of(&seen);
+        if board.borrow().as_ref().is_none_or(|shown| inner.news(shown, &seen)) {
+            board.send_replace(Some(seen));
+        }
+        tokio::select! {
+            biased;
+            () = board.closed() => {
+                if inner.joins.take_down(id, board) {
+                    return None;
                 }
-                () = watching.changed() => {}
-                () = at(lapse) => {}
+                // Somebody came just now, and what is on the board may be old.
             }
+            () = watching.changed() => {}
+            () = at(lapse) => {}
         }
     }
 }

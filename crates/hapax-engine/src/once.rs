@@ -7,6 +7,7 @@ use std::{
     panic::AssertUnwindSafe,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use hapax_core::{
@@ -18,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     begin::{Begun, Replayed},
-    call::{Call, Prepared},
+    call::{Call, Prepared, Wait},
     classify::{Classify, Failure},
     engine::Engine,
     error::{EngineError, OnceError},
@@ -71,7 +72,12 @@ impl Call {
         let engine = self.engine.clone();
         let prepared = self.prepared.clone()?;
         let mode = prepared.policy.mode;
-        match self.begin().await {
+        let call = match mode {
+            Mode::Enforce => self,
+            // Waiting would be the one thing that shadow mode does to a request.
+            Mode::Shadow => self.wait(Wait::No),
+        };
+        match call.begin().await {
             Ok(Begun::Execute(ticket)) => engine.run(&prepared, ticket, effect).await,
             Ok(begun) if mode == Mode::Shadow => engine.run_anyway(&prepared, &begun, effect).await,
             Ok(Begun::Replay(replayed)) => given_again(replayed),
@@ -104,19 +110,48 @@ impl Engine {
             Ok(Err(error)) => recorded_failure(error),
             Err(panic) => Outcome::new(OutcomeClass::Unknown, Body::Inline(panic_text(panic).into())),
         };
-        let stepped = ticket.finish(self, outcome).await;
+        let stepped = ticket.finish(self, outcome.clone()).await;
+        if let Err(EngineError::Store(error)) = &stepped
+            && error.is_passing()
+        {
+            self.offer_later(&ticket, outcome);
+        }
         let value = match ran {
             Ok(Ok(value)) => value,
             Ok(Err(error)) => return Err(OnceError::Failed(error)),
             Err(panic) => return Err(OnceError::Panicked(panic_text(&panic))),
         };
+        let given =
+            |unrecorded| OnceDone { value, replayed: false, joined: false, attempt: ticket.attempt(), unrecorded };
         match stepped {
-            Ok(Stepped::Done(_)) => {
-                Ok(OnceDone { value, replayed: false, joined: false, attempt: ticket.attempt(), unrecorded: false })
+            Ok(Stepped::Done(_)) => Ok(given(false)),
+            // Shadow mode decides and stops nothing, least of all the answer to what has run.
+            Ok(_) if prepared.policy.mode == Mode::Shadow => Ok(given(false)),
+            Err(_) if may_go_unrecorded(prepared) => {
+                count(&self.inner.counters.unrecorded);
+                Ok(given(true))
             }
             Ok(Stepped::Fenced | Stepped::Conflict(_) | Stepped::Refused(_)) => Err(OnceError::Overtaken),
             Err(error) => Err(OnceError::NotRecorded(error)),
         }
+    }
+
+    /// Goes on offering an outcome that the store could not take. Late it is taken as well, unless somebody has decided.
+    fn offer_later(&self, ticket: &Ticket, outcome: Outcome) {
+        let (engine, ticket) = (self.clone(), ticket.clone());
+        tokio::spawn(async move {
+            let mut wait = engine.inner.settings.store_backoff;
+            let mut waited = Duration::ZERO;
+            while waited < OFFERED_FOR {
+                tokio::time::sleep(wait).await;
+                waited += wait;
+                wait = wait.saturating_mul(2).min(Duration::from_secs(5));
+                match ticket.finish(&engine, outcome.clone()).await {
+                    Err(EngineError::Store(error)) if error.is_passing() => {}
+                    Ok(_) | Err(_) => return,
+                }
+            }
+        });
     }
 
     /// Runs the effect while its lease is renewed. `None`: the lease was lost, and the effect may be run again, so it
@@ -131,8 +166,10 @@ impl Engine {
         F: FnOnce(Ticket) -> Fut,
         Fut: Future<Output = T>,
     {
-        if !prepared.started && !matches!(ticket.start(self).await, Ok(Stepped::Done(_))) {
-            let _lapses_otherwise = ticket.release(self, hapax_core::command::Release::BeforeStart).await;
+        let enforced = prepared.policy.mode == Mode::Enforce;
+        if !prepared.started && !matches!(ticket.start(self).await, Ok(Stepped::Done(_))) && enforced {
+            // The start may have been written all the same, so it takes our word that nothing has happened.
+            let _lapses_otherwise = ticket.release(self, hapax_core::command::Release::NoEffect).await;
             return None;
         }
         let mut effect = std::pin::pin!(Caught::new(effect, ticket.clone()));
@@ -142,7 +179,7 @@ impl Engine {
             ran = effect.as_mut() => return Some(ran),
             () = keeping.as_mut() => {}
         }
-        if prepared.effect.may_rerun() {
+        if prepared.effect.may_rerun() && enforced {
             return None;
         }
         Some(effect.await)
@@ -206,9 +243,7 @@ impl Engine {
         F: FnOnce(Ticket) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let may = prepared.policy.mode == Mode::Shadow
-            || (prepared.effect == Effect::Pure && prepared.policy.on_store_error == OnStoreError::FailOpen);
-        if !may || !matches!(error, EngineError::Store(_)) {
+        if !may_go_unrecorded(prepared) || !matches!(error, EngineError::Store(_)) {
             return Err(OnceError::Engine(error));
         }
         count(&self.inner.counters.unrecorded);
@@ -230,6 +265,15 @@ impl Engine {
         let value = effect(ticket).await.map_err(OnceError::Failed)?;
         Ok(OnceDone { value, replayed: false, joined: false, attempt, unrecorded })
     }
+}
+
+/// How long an outcome is offered to a store that cannot take it.
+const OFFERED_FOR: Duration = Duration::from_secs(600);
+
+/// Whether it may run without a record: pure work where the policy says so, and whatever is only shadowed.
+fn may_go_unrecorded(prepared: &Prepared) -> bool {
+    prepared.policy.mode == Mode::Shadow
+        || (prepared.effect == Effect::Pure && prepared.policy.on_store_error == OnStoreError::FailOpen)
 }
 
 fn told<E>(prepared: &Prepared, verdict: Verdict) -> OnceError<E> {
@@ -273,11 +317,13 @@ fn given_again<T: DeserializeOwned, E>(replayed: Replayed) -> Result<OnceDone<T>
         return Err(OnceError::Rejected { message: message_of(&outcome), attempt: replay.attempt, joined });
     }
     let read = match &outcome.body {
-        Body::Inline(bytes) => serde_json::from_slice(bytes).map_err(|error| format!("it cannot be read: {error}")),
+        // The reader's own words would show what is recorded.
+        Body::Inline(bytes) => serde_json::from_slice(bytes).map_err(|error| unreadable(&error)),
         // Only that it was done is recorded: enough for a value that says nothing.
         Body::Empty => serde_json::from_slice(b"null").map_err(|_| "only that it was done is recorded".to_owned()),
-        Body::Handle(handle) => serde_json::from_value(serde_json::Value::String(handle.to_string()))
-            .map_err(|error| format!("its handle cannot be read: {error}")),
+        Body::Handle(handle) => {
+            serde_json::from_value(serde_json::Value::String(handle.to_string())).map_err(|error| unreadable(&error))
+        }
         Body::Uncaptured { length, .. } | Body::Stored { length, .. } => {
             Err(format!("its {length} bytes were too many to keep"))
         }
@@ -286,6 +332,10 @@ fn given_again<T: DeserializeOwned, E>(replayed: Replayed) -> Result<OnceDone<T>
         Ok(value) => Ok(OnceDone { value, replayed: true, joined, attempt: replay.attempt, unrecorded: false }),
         Err(reason) => Err(OnceError::AlreadyCompleted { digest: outcome.digest(), reason }),
     }
+}
+
+fn unreadable(error: &serde_json::Error) -> String {
+    format!("it cannot be read as the type that is asked for, from column {} on", error.column())
 }
 
 /// A value as it is recorded. One that cannot be written still is recorded as done.

@@ -12,9 +12,11 @@ use hapax_core::{
     policy::{Admission, Policy},
     record::About,
 };
-use hapax_store::{Store, StoreError};
+use hapax_store::StoreError;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+
+use crate::engine::Inner;
 
 /// What a refused caller is told to wait.
 const RETRY_AFTER: Millis = Millis::from_secs(1);
@@ -67,12 +69,12 @@ impl Drop for Running {
 
 /// Room for one record, held until it is known whether it was used.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct Place {
     quotas: Arc<Quotas>,
     tags: [Tag; 2],
 }
 
-impl Drop for Room {
+impl Drop for Place {
     fn drop(&mut self) {
         let mut accounts = self.quotas.accounts.lock();
         for tag in self.tags {
@@ -85,6 +87,13 @@ impl Drop for Room {
 
 pub(crate) fn refused(reason: RefusalReason) -> Admit {
     Admit::No(Refusal { reason, retry_after: RETRY_AFTER })
+}
+
+/// Whether something was evicted for the record that is to be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Room {
+    AsItIs,
+    Made,
 }
 
 /// Which limit is in the way of one more record.
@@ -114,10 +123,11 @@ impl Quotas {
     /// Reserves room for one more record.
     pub(crate) async fn keep(
         self: &Arc<Self>,
-        store: &dyn Store,
+        inner: &Inner,
         policy: &Policy,
         about: &About,
-    ) -> Result<Result<Room, Full>, StoreError> {
+        made: Room,
+    ) -> Result<Result<Place, Full>, StoreError> {
         let tags = [about.surface_tag, about.tenant_tag];
         if let Some(room) = self.take(tags) {
             return Ok(Ok(room));
@@ -125,9 +135,14 @@ impl Quotas {
         // What is open, and how much is granted while the store is asked, is counted on top of what it says: a begin
         // that settles in between is counted twice rather than not at all.
         let reading = Reading::start(self, tags);
-        let surface = store.usage(tags[0]).await?;
-        let tenant = store.usage(tags[1]).await?;
-        if surface.tombstones >= policy.capacity.max_tombstones {
+        let surface = inner.usage(tags[0]).await?;
+        let tenant = inner.usage(tags[1]).await?;
+        // The tombstone that was left to make this room may be the last one.
+        let tombstones = match made {
+            Room::AsItIs => surface.tombstones,
+            Room::Made => surface.tombstones.saturating_sub(1),
+        };
+        if tombstones >= policy.capacity.max_tombstones {
             return Ok(Err(Full::Tombstones));
         }
         let limits = [policy.capacity.max_records, policy.capacity.per_tenant];
@@ -150,10 +165,10 @@ impl Quotas {
         if accounts.len() > MOST_ACCOUNTS {
             accounts.retain(|_, account| account.open > 0 || account.readers > 0);
         }
-        Ok(Ok(Room { quotas: Arc::clone(self), tags }))
+        Ok(Ok(Place { quotas: Arc::clone(self), tags }))
     }
 
-    fn take(self: &Arc<Self>, tags: [Tag; 2]) -> Option<Room> {
+    fn take(self: &Arc<Self>, tags: [Tag; 2]) -> Option<Place> {
         let mut accounts = self.accounts.lock();
         if tags.iter().any(|tag| accounts.get(tag).is_none_or(|account| account.left == 0)) {
             return None;
@@ -163,7 +178,7 @@ impl Quotas {
             account.left -= 1;
             account.grant();
         }
-        Some(Room { quotas: Arc::clone(self), tags })
+        Some(Place { quotas: Arc::clone(self), tags })
     }
 }
 

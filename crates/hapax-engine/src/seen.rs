@@ -4,7 +4,7 @@ use hapax_core::{Current, Id, Millis, Record, Stamp, Version};
 use hapax_store::{Snapshot, StoreError, codec};
 use tokio::time::Instant;
 
-use crate::engine::Inner;
+use crate::{engine::Inner, gate::Mark};
 
 /// A record as this process last saw it.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub(crate) struct Seen {
     pub(crate) record: Option<Arc<Record>>,
     pub(crate) version: Version,
     when: When,
+    /// What the gate had forgotten when the store was asked.
+    pub(crate) mark: Option<Mark>,
 }
 
 /// What is known of the store's time.
@@ -26,7 +28,12 @@ enum When {
 impl Seen {
     /// Nothing was read: the id is taken to be one that was never written. The swap finds out.
     pub(crate) const fn nothing() -> Self {
-        Self { record: None, version: Version::NEVER, when: When::Ask }
+        Self { record: None, version: Version::NEVER, when: When::Ask, mark: None }
+    }
+
+    pub(crate) const fn marked(mut self, mark: Mark) -> Self {
+        self.mark = Some(mark);
+        self
     }
 }
 
@@ -38,7 +45,7 @@ impl Inner {
             reason: error.to_string(),
         })?;
         let record = record.map(|record| Arc::new(record.settled(snapshot.version, snapshot.stamp)));
-        Ok(Seen { record, version: snapshot.version, when: self.when(snapshot.now) })
+        Ok(Seen { record, version: snapshot.version, when: self.when(snapshot.now), mark: None })
     }
 
     /// What this process itself wrote.
@@ -46,7 +53,7 @@ impl Inner {
         if let Some(record) = &mut record {
             Arc::make_mut(record).settle(version, stamp);
         }
-        Seen { record, version, when: self.when(stamp) }
+        Seen { record, version, when: self.when(stamp), mark: None }
     }
 
     fn when(&self, now: Stamp) -> When {

@@ -70,7 +70,9 @@ impl Engine {
     }
 
     pub async fn fail(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
-        self.step(id, Command::Fail { token, outcome }).await
+        let seen = self.inner.read(id).await?;
+        let outcome = self.inner.laid_out_failure(&self.inner.policy_for(&seen), id, token, outcome).await?;
+        self.step_from(id, seen, Command::Fail { token, outcome }).await
     }
 
     pub async fn release(&self, id: &Id, token: Token, why: Release) -> Result<Stepped, EngineError> {
@@ -81,8 +83,8 @@ impl Engine {
     pub async fn finish(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
         let policy = self.inner.policy_for(&seen);
-        let outcome = self.inner.laid_out(&policy, id, token, outcome).await?;
-        self.step_from(id, seen, ending(&policy, token, outcome)).await
+        let command = self.inner.laid_out_ending(&policy, id, ending(&policy, token, outcome)).await?;
+        self.step_from(id, seen, command).await
     }
 
     async fn step(&self, id: &Id, command: Command) -> Result<Stepped, EngineError> {
@@ -140,6 +142,7 @@ impl Ticket {
     }
 
     pub async fn fail(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
+        let outcome = engine.inner.laid_out_failure(&self.policy, &self.id, self.token, outcome).await?;
         self.carry(&engine.inner, Command::Fail { token: self.token, outcome }).await
     }
 
@@ -149,8 +152,9 @@ impl Ticket {
 
     /// As [`Engine::finish`], without reading first: one swap against the version this ticket holds.
     pub async fn finish(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
-        let outcome = self.laid_out(&engine.inner, outcome).await?;
-        self.carry(&engine.inner, ending(&self.policy, self.token, outcome)).await
+        let ending = ending(&self.policy, self.token, outcome);
+        let ending = engine.inner.laid_out_ending(&self.policy, &self.id, ending).await?;
+        self.carry(&engine.inner, ending).await
     }
 
     async fn laid_out(&self, inner: &Inner, outcome: Outcome) -> Result<Outcome, EngineError> {
@@ -177,8 +181,54 @@ impl Inner {
         self.policy_of(&seen.about())
     }
 
+    /// Lays out the outcome of whichever command ends the attempt.
+    async fn laid_out_ending(&self, policy: &Policy, id: &Id, ending: Command) -> Result<Command, EngineError> {
+        Ok(match ending {
+            Command::Complete { token, outcome } => {
+                Command::Complete { token, outcome: self.laid_out(policy, id, token, outcome).await? }
+            }
+            Command::Reject { token, outcome } => {
+                Command::Reject { token, outcome: self.laid_out(policy, id, token, outcome).await? }
+            }
+            Command::Fail { token, outcome } => {
+                Command::Fail { token, outcome: self.laid_out_failure(policy, id, token, outcome).await? }
+            }
+            other @ (Command::Begin(_)
+            | Command::Start { .. }
+            | Command::Renew { .. }
+            | Command::Release { .. }
+            | Command::Unstart { .. }
+            | Command::Disown { .. }
+            | Command::Resolve(_)
+            | Command::ClaimProbe { .. }
+            | Command::Expire
+            | Command::Evict { .. }) => other,
+        })
+    }
+
+    /// As [`Inner::laid_out`]. Of an end that nobody can judge no record keeps anything.
+    async fn laid_out_failure(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        token: Token,
+        outcome: Outcome,
+    ) -> Result<Outcome, EngineError> {
+        match outcome.class {
+            OutcomeClass::Unknown => Ok(outcome),
+            OutcomeClass::Success
+            | OutcomeClass::FinalFailure
+            | OutcomeClass::RetryableFailure
+            | OutcomeClass::NotRecordable
+            | OutcomeClass::NotAdmitted
+            | OutcomeClass::Cancelled => self.laid_out(policy, id, token, outcome).await,
+        }
+    }
+
     /// Puts a long body beside the record, durable before anything names it; one that is too long leaves its digest.
-    async fn laid_out(
+    ///
+    /// Its name follows from what it is: whoever comes with another outcome, and is refused, overwrites nothing.
+    pub(crate) async fn laid_out(
         &self,
         policy: &Policy,
         id: &Id,
@@ -187,13 +237,13 @@ impl Inner {
     ) -> Result<Outcome, EngineError> {
         outcome.drop_body_above(policy.capture.max_body);
         let inline = policy.capture.inline as usize;
-        if outcome.body_is_longer_than(inline) {
-            // Named by what it says: another outcome of the same attempt must not end up under a name already given.
-            let parts: [&[u8]; 4] = [&id.0, &token.attempt.to_be_bytes(), &token.nonce.0, &outcome.digest()];
-            let body = BodyId(Id::derived("hapax.body.v1", &parts).0);
-            if let Some((body, bytes)) = outcome.put_out_of_line(body, inline) {
-                self.in_time("put_body", self.store.put_body(id, body, bytes)).await?;
-            }
+        if !outcome.body_is_longer_than(inline) {
+            return Ok(outcome);
+        }
+        let parts: [&[u8]; 4] = [&id.0, &token.attempt.to_be_bytes(), &token.nonce.0, &outcome.digest()];
+        let body = BodyId(Id::derived("hapax.body.v1", &parts).0);
+        if let Some((body, bytes)) = outcome.put_out_of_line(body, inline) {
+            self.put_body(id, body, bytes).await?;
         }
         Ok(outcome)
     }

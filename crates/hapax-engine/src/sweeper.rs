@@ -1,15 +1,16 @@
 //! Writes down what time has done, a bounded slice at a time. Nothing depends on when it passes: a lapse or an expiry
 //! reads the same before and after.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use hapax_core::{Command, Id, Millis, Policy, Reply, Stamp, command::Refused, record::About};
+use hapax_core::{Command, Id, Millis, Policy, Reply, Stamp, StateName, as_read, command::Refused, record::About};
 use hapax_store::{Cursor, Index, StoreError};
 
 use crate::{
     engine::{Engine, Inner},
     error::EngineError,
     probe::Probed,
+    seen::Seen,
 };
 
 /// What one pass did.
@@ -151,18 +152,23 @@ impl Inner {
 
     /// Makes room for one record of this tenant by dropping the body of its oldest final one.
     pub(crate) async fn evict_one(&self, policy: &Policy, about: &Arc<About>) -> Result<bool, EngineError> {
-        let usage = self.in_time("usage", self.store.usage(about.surface_tag)).await?;
-        let tombstones_full = usage.tombstones >= policy.capacity.max_tombstones;
+        let usage = self.usage(about.surface_tag).await?;
+        // New work is refused then, whatever else is given up for it.
+        if usage.tombstones >= policy.capacity.max_tombstones {
+            return Ok(false);
+        }
         let mut after: Option<Cursor> = None;
         for _ in 0..MOST_PAGES {
             let page = self.page(Index::TenantAge(about.tenant_tag), after.as_ref()).await?;
             for id in &page.items {
                 let seen = self.read(id).await?;
-                let about = seen.about();
-                let command = Command::Evict { tombstones_full };
+                let (about, counted) = (seen.about(), counts(&seen));
+                // What time has taken already is only written down.
+                let command =
+                    if self.moved_by_time(&seen) { Command::Expire } else { Command::Evict { tombstones_full: false } };
                 let carried = self.carry(policy, id, seen, &about, command).await.map_err(StoreError::from)?;
                 match carried.reply {
-                    Reply::Done(done) if !done.already => return Ok(true),
+                    Reply::Done(done) if !done.already && counted && !counts(&carried.seen) => return Ok(true),
                     Reply::Refused(Refused::NoTombstones) => return Ok(false),
                     Reply::Done(_) | Reply::Refused(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Verdict(_) => {}
                 }
@@ -184,6 +190,18 @@ impl Inner {
         // Without randomness there is no jitter, and the pass goes on.
         let _without_jitter = self.entropy.fill(&mut byte);
         pause.mul_f64(0.9 + f64::from(byte[0]) / 1280.0)
+    }
+}
+
+/// Whether it takes up one of the records that may be kept.
+fn counts(seen: &Seen) -> bool {
+    seen.record.as_ref().is_some_and(|record| record.state.name() != StateName::Tombstone)
+}
+
+impl Inner {
+    /// Whether time has done something to the record that nobody has written down.
+    fn moved_by_time(&self, seen: &Seen) -> bool {
+        seen.record.as_ref().is_some_and(|record| !matches!(as_read(record, self.now(seen)), Some(Cow::Borrowed(_))))
     }
 }
 

@@ -7,6 +7,11 @@
 mod entry;
 mod shard;
 
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire},
+};
+
 use hapax_core::{Fingerprint, Id, Replay, Stamp, Tag};
 use parking_lot::Mutex;
 
@@ -33,22 +38,45 @@ impl Default for GateSize {
 /// How many shards; a power of two.
 const SHARDS: usize = 16;
 
+/// How many marks; a power of two.
+const MARKS: usize = 1024;
+
 #[derive(Debug)]
 pub struct Gate {
     shards: Box<[Mutex<Shard>]>,
+    /// Each moves when something is forgotten, so that whoever had read it before cannot bring it back.
+    marks: Box<[AtomicU64]>,
 }
+
+/// What had been forgotten when a record was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark(u64);
 
 impl Gate {
     #[must_use]
     pub fn new(size: GateSize) -> Self {
         let part = |whole: usize| whole.div_ceil(SHARDS).max(1);
         let share = part(size.entries).div_ceil(size.tenant_share.max(1)).max(1);
-        let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(part(size.entries), part(size.bytes), share)));
-        Self { shards: shards.collect() }
+        let share_bytes = part(size.bytes).div_ceil(size.tenant_share.max(1));
+        let shard = || Shard::new(part(size.entries), part(size.bytes), share, share_bytes);
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
+            marks: (0..MARKS).map(|_| AtomicU64::default()).collect(),
+        }
     }
 
     fn shard(&self, id: &Id) -> &Mutex<Shard> {
         &self.shards[usize::from(id.0[31]) % SHARDS]
+    }
+
+    fn mark_of(&self, id: &Id) -> &AtomicU64 {
+        &self.marks[usize::from(u16::from_le_bytes([id.0[8], id.0[9]])) % MARKS]
+    }
+
+    /// To be taken before a record is asked for whose answer may be kept with [`Gate::insert_seen`].
+    #[must_use]
+    pub fn mark(&self, id: &Id) -> Mark {
+        Mark(self.mark_of(id).load(Acquire))
     }
 
     /// The recorded answer, if this process knows it for certain: unexpired at `now`, and of this very request.
@@ -64,12 +92,35 @@ impl Gate {
         }
     }
 
+    /// As [`Gate::insert`], unless something was forgotten since the mark was taken: then what was read may be old.
+    pub fn insert_seen(
+        &self,
+        id: &Id,
+        tenant: Tag,
+        guard: Option<&Fingerprint>,
+        replay: &Replay,
+        until: Option<Stamp>,
+        mark: Mark,
+    ) {
+        if let Some(answer) = Answer::of(guard, replay, until) {
+            let mut shard = self.shard(id).lock();
+            if self.mark(id) == mark {
+                shard.insert(id, tenant, answer);
+            }
+        }
+    }
+
     pub fn forget(&self, id: &Id) {
+        // First the mark: an insert that has not seen it move holds the lock, and is forgotten right after.
+        self.mark_of(id).fetch_add(1, AcqRel);
         self.shard(id).lock().forget(id);
     }
 
     /// Forgets everything: after a reload, or when the feed that keeps it true was lost.
     pub fn clear(&self) {
+        for mark in &self.marks {
+            mark.fetch_add(1, AcqRel);
+        }
         for shard in &self.shards {
             shard.lock().clear();
         }

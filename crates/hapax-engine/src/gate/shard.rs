@@ -24,6 +24,7 @@ pub(super) struct Shard {
     most_entries: usize,
     most_bytes: usize,
     share: usize,
+    share_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -39,6 +40,7 @@ struct Slot {
 struct Tenant {
     number: u32,
     entries: usize,
+    bytes: usize,
 }
 
 /// An id is a digest already: its own bytes are its hash.
@@ -49,7 +51,7 @@ fn hash(id: &Id) -> u64 {
 }
 
 impl Shard {
-    pub(super) fn new(most_entries: usize, most_bytes: usize, share: usize) -> Self {
+    pub(super) fn new(most_entries: usize, most_bytes: usize, share: usize, share_bytes: usize) -> Self {
         Self {
             table: HashTable::new(),
             slots: Vec::new(),
@@ -61,6 +63,7 @@ impl Shard {
             most_entries: most_entries.min(u32::MAX as usize - 1),
             most_bytes,
             share,
+            share_bytes,
         }
     }
 
@@ -73,7 +76,7 @@ impl Shard {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::new(self.most_entries, self.most_bytes, self.share);
+        *self = Self::new(self.most_entries, self.most_bytes, self.share, self.share_bytes);
     }
 
     fn find(&self, id: &Id) -> Option<u32> {
@@ -100,7 +103,7 @@ impl Shard {
             self.remove(at);
         }
         let weight = answer.weight();
-        if weight > self.most_bytes || !self.room_within_share(tenant) {
+        if weight > self.most_bytes || !self.room_within_share(tenant, weight) {
             return;
         }
         while self.table.len() >= self.most_entries || self.bytes + weight > self.most_bytes {
@@ -108,7 +111,7 @@ impl Shard {
                 return;
             }
         }
-        let number = self.count_in(tenant);
+        let number = self.count_in(tenant, weight);
         let slot = Slot { id: *id, tenant: number, used: false, answer: Some(answer) };
         let at = match self.free.pop() {
             Some(at) => {
@@ -151,38 +154,47 @@ impl Shard {
         at
     }
 
-    /// A tenant at its limit gives up an entry of its own, or goes without: it never takes another's.
-    fn room_within_share(&mut self, tenant: Tag) -> bool {
-        let Some(known) = self.tenants.get(&tenant) else { return true };
-        if known.entries < self.share {
-            return true;
+    /// A tenant at its limit gives up entries of its own, or goes without: it never takes another's.
+    fn room_within_share(&mut self, tenant: Tag, weight: usize) -> bool {
+        if weight > self.share_bytes {
+            return false;
         }
-        let number = known.number;
-        for _ in 0..LOOK_AROUND.min(2 * self.slots.len()) {
+        let mut looked = 0;
+        while let Some(known) = self.tenants.get(&tenant) {
+            if known.entries < self.share && known.bytes + weight <= self.share_bytes {
+                return true;
+            }
+            if looked == LOOK_AROUND.min(2 * self.slots.len()) {
+                return false;
+            }
+            // Asked each time: removing an entry may have renumbered the tenants.
+            let number = known.number;
             let at = self.advance();
             let slot = &mut self.slots[at];
             if slot.answer.is_some() && slot.tenant == number && !std::mem::take(&mut slot.used) {
                 self.remove(at as u32);
-                return true;
             }
+            looked += 1;
         }
-        false
+        true
     }
 
-    fn count_in(&mut self, tenant: Tag) -> u32 {
+    fn count_in(&mut self, tenant: Tag, weight: usize) -> u32 {
         let tags = &mut self.tags;
         let known = self.tenants.entry(tenant).or_insert_with(|| {
             tags.push(tenant);
-            Tenant { number: (tags.len() - 1) as u32, entries: 0 }
+            Tenant { number: (tags.len() - 1) as u32, entries: 0, bytes: 0 }
         });
         known.entries += 1;
+        known.bytes += weight;
         known.number
     }
 
-    fn count_out(&mut self, number: u32) {
+    fn count_out(&mut self, number: u32, weight: usize) {
         let Some(tag) = self.tags.get(number as usize) else { return };
         if let Some(known) = self.tenants.get_mut(tag) {
             known.entries -= 1;
+            known.bytes -= weight;
         }
         // Names of tenants without entries are dropped once they are the most of what is known.
         if self.tags.len() > 64 + 2 * self.table.len() {
@@ -210,11 +222,12 @@ impl Shard {
         let slot = &mut self.slots[at as usize];
         let Some(answer) = slot.answer.take() else { return };
         let (id, tenant) = (slot.id, slot.tenant);
-        self.bytes -= answer.weight();
+        let weight = answer.weight();
+        self.bytes -= weight;
         if let Ok(place) = self.table.find_entry(hash(&id), |found| *found == at) {
             place.remove();
         }
         self.free.push(at);
-        self.count_out(tenant);
+        self.count_out(tenant, weight);
     }
 }

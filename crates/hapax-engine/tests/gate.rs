@@ -1,0 +1,254 @@
+//! The fast path: it may only shorten a replay, and never holds the truth about anything live.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use hapax_core::{
+    Fingerprint, Id, Millis, Outcome, Recorded, Replay, Span, Stamp, Tag, WallMillis,
+    identity::Printer,
+    policy::{Capacity, OnFull},
+};
+use hapax_engine::{
+    OnceError, Policies, Settings,
+    gate::{Gate, GateSize},
+};
+use support::*;
+
+fn id_of(number: u64) -> Id {
+    Id::derived("test", &[&number.to_be_bytes()])
+}
+
+/// Ids of one shard, so that its order can be watched.
+fn in_one_shard() -> impl Iterator<Item = Id> {
+    (0..).map(id_of).filter(|id| id.0[31] % 16 == 0)
+}
+
+fn answer(bytes: usize, expires: u64) -> Replay {
+    Replay {
+        answer: Recorded::Whole(Outcome::success(vec![b'x'; bytes])),
+        rejected: false,
+        decided_wall: WallMillis(1),
+        expires: Some(Stamp(expires)),
+        attempt: 1,
+    }
+}
+
+fn print(text: &str) -> Fingerprint {
+    Printer::plain().of_bytes(text.as_bytes())
+}
+
+const A: Tag = Tag([1; 16]);
+const B: Tag = Tag([2; 16]);
+const NOW: Stamp = Stamp(0);
+
+/// A retry of what this process knows costs the store nothing.
+#[tokio::test(start_paused = true)]
+async fn a_hit_costs_no_store_call() {
+    let world = World::new();
+    let engine = world.engine();
+    assert!(pay(call(&engine, "k").fingerprint("a"), "v").await.is_ok());
+    let before = world.store.calls();
+    for _ in 0..100 {
+        assert_eq!(never(call(&engine, "k").fingerprint("a")).await.unwrap().value, "v");
+    }
+    assert_eq!(world.store.calls(), before);
+    assert_eq!((engine.stats().gate_hits, engine.stats().replayed), (100, 100));
+    // A replay read from the store warms it as well.
+    let elsewhere = world.engine();
+    assert!(never(call(&elsewhere, "k")).await.is_ok());
+    let before = world.store.calls();
+    assert!(never(call(&elsewhere, "k")).await.is_ok());
+    assert_eq!(world.store.calls(), before);
+}
+
+/// A replay expires by the store's clock: also when that jumps, in either direction.
+#[tokio::test(start_paused = true)]
+async fn expiry_follows_the_stores_clock_through_a_jump() {
+    let world = World::new();
+    let engine = world.engine_with(policy(|policy| policy.success = Span::For(Millis::from_hours(1))));
+    assert!(pay(call(&engine, "k"), "first").await.is_ok());
+    world.clock.jump(-10_000_000);
+    assert!(never(call(&engine, "k")).await.unwrap().replayed, "a jump back only lengthens the window");
+    world.clock.jump(10_000_000 + 3_599_000);
+    assert!(never(call(&engine, "k")).await.unwrap().replayed);
+    world.clock.jump(2_000);
+    assert_eq!(pay(call(&engine, "k"), "second").await.unwrap().value, "second");
+    world.clock.jump(-3_000);
+    assert_eq!(never(call(&engine, "k")).await.unwrap().value, "second", "the old answer does not come back");
+}
+
+/// Another request under the key is never answered here: it goes to the ledger, which calls it a mismatch.
+#[tokio::test(start_paused = true)]
+async fn a_mismatch_is_never_answered_from_the_gate() {
+    let world = World::new();
+    let engine = world.engine();
+    assert!(pay(call(&engine, "k").fingerprint("a"), "v").await.is_ok());
+    let before = world.store.calls();
+    assert!(matches!(never(call(&engine, "k").fingerprint("b")).await, Err(OnceError::Mismatch)));
+    assert!(world.store.calls() > before);
+    assert_eq!(engine.stats().gate_hits, 0);
+}
+
+/// What was evicted to make room is forgotten here too.
+#[tokio::test(start_paused = true)]
+async fn an_evicted_record_is_forgotten() {
+    let world = World::new();
+    let engine = world.engine_with(policy(|policy| policy.capacity = Capacity::of(1, OnFull::EvictOldestFinal)));
+    assert!(pay(call(&engine, "old"), "v").await.is_ok());
+    assert_eq!(engine.gate().len(), 1);
+    assert!(pay(call(&engine, "new"), "v").await.is_ok());
+    assert_eq!(engine.gate().len(), 1);
+    assert!(matches!(never(call(&engine, "old")).await, Err(OnceError::AlreadyCompleted { .. })));
+}
+
+/// A reload clears it.
+#[tokio::test(start_paused = true)]
+async fn a_reload_clears_it() {
+    let world = World::new();
+    let engine = world.engine();
+    assert!(pay(call(&engine, "k"), "v").await.is_ok());
+    assert_eq!(engine.gate().len(), 1);
+    engine.reload(Policies::default());
+    assert!(engine.gate().is_empty());
+    assert!(never(call(&engine, "k")).await.unwrap().replayed, "and the ledger still knows");
+}
+
+/// Where others write too, an entry is believed for two seconds only.
+#[tokio::test(start_paused = true)]
+async fn on_shared_stores_an_entry_is_believed_for_a_moment() {
+    let world = World::new();
+    world.store.pretend_shared();
+    let engine = world.engine();
+    assert!(pay(call(&engine, "k"), "v").await.is_ok());
+    sleep(1_900).await;
+    let before = world.store.calls();
+    assert!(never(call(&engine, "k")).await.is_ok());
+    assert_eq!(world.store.calls(), before);
+    sleep(200).await;
+    assert!(never(call(&engine, "k")).await.is_ok());
+    assert!(world.store.calls() > before);
+}
+
+/// Live work is not in it: nothing is answered from here before it is final.
+#[tokio::test(start_paused = true)]
+async fn nothing_live_is_in_it() {
+    let world = World::new();
+    let engine = world.engine();
+    let ticket = begin(call(&engine, "k")).await;
+    assert!(engine.gate().is_empty());
+    assert!(ticket.fail(&engine, retryable("no")).await.unwrap().is_done());
+    assert!(engine.gate().is_empty());
+    let doubtful = begin(call(&engine, "doubtful")).await;
+    sleep(61_000).await;
+    engine.sweep().await.unwrap();
+    assert!(engine.gate().is_empty());
+    assert!(doubtful.complete(&engine, done("1")).await.unwrap().is_done());
+    assert_eq!(engine.gate().len(), 1);
+}
+
+/// A completion's answer is slow; meanwhile the record is evicted. The slow one must not bring the old answer back.
+#[tokio::test(start_paused = true)]
+async fn a_slow_answer_does_not_bring_back_what_has_gone() {
+    let world = World::new();
+    let capacity = policy(|policy| policy.capacity = Capacity::of(1, OnFull::EvictOldestFinal));
+    let engine = world.engine_with(capacity.clone());
+    let ticket = begin(call(&engine, "k")).await;
+    let held = world.store.hold_swaps();
+    let completing = {
+        let (engine, ticket) = (engine.clone(), ticket.clone());
+        tokio::spawn(async move { ticket.complete(&engine, done("\"v\"")).await })
+    };
+    sleep(1).await;
+    world.store.hold_nothing();
+    // The same engine evicts it to make room for another.
+    assert!(pay(call(&engine, "other"), "o").await.is_ok());
+    held.add_permits(10);
+    assert!(completing.await.unwrap().unwrap().is_done());
+    let told = never(call(&engine, "k")).await;
+    assert!(matches!(told, Err(OnceError::AlreadyCompleted { .. })), "the gate knows better than the ledger: {told:?}");
+}
+
+/// The number of entries is bounded, and the least recently used go first.
+#[test]
+fn the_least_recently_used_go_first() {
+    let gate = Gate::new(GateSize { entries: 16 * 4, bytes: 1 << 20, tenant_share: 1 });
+    let ids: Vec<Id> = in_one_shard().take(6).collect();
+    for id in &ids[..4] {
+        gate.insert(id, A, None, &answer(1, 100), None);
+    }
+    assert!(gate.look_up(&ids[0], None, NOW).is_some(), "used again");
+    for id in &ids[4..] {
+        gate.insert(id, A, None, &answer(1, 100), None);
+    }
+    assert_eq!(gate.len(), 4);
+    let there: Vec<bool> = ids.iter().map(|id| gate.look_up(id, None, NOW).is_some()).collect();
+    assert_eq!(there, [true, false, false, true, true, true]);
+}
+
+/// However many are inserted, neither their number nor their bytes grow beyond what was allowed.
+#[test]
+fn entries_and_bytes_are_bounded() {
+    let gate = Gate::new(GateSize { entries: 1_600, bytes: 160_000, tenant_share: 2 });
+    for number in 0..20_000_u64 {
+        let tenant = Tag([(number % 7) as u8; 16]);
+        gate.insert(&id_of(number), tenant, None, &answer((number % 2_000) as usize, 100), None);
+        assert!(gate.len() <= 1_600);
+    }
+    assert!(gate.bytes() <= 160_000, "{}", gate.bytes());
+    assert!(gate.len() > 50);
+    gate.insert(&id_of(0), A, None, &answer(1_000_000, 100), None);
+    assert!(gate.look_up(&id_of(0), None, NOW).is_none(), "too large for it");
+    for number in 0..20_000 {
+        gate.forget(&id_of(number));
+    }
+    assert_eq!((gate.len(), gate.bytes()), (0, 0));
+}
+
+/// One tenant floods it, with many entries and with large ones: its neighbour's stay.
+#[test]
+fn a_flood_of_one_tenant_leaves_the_others_entries() {
+    for bytes in [1, 2_000] {
+        let gate = Gate::new(GateSize { entries: 3_200, bytes: 1_600_000, tenant_share: 2 });
+        let theirs: Vec<Id> = (0..300).map(|number| id_of(1_000_000 + number)).collect();
+        for id in &theirs {
+            gate.insert(id, B, None, &answer(100, 100), None);
+        }
+        for number in 0..20_000 {
+            gate.insert(&id_of(number), A, None, &answer(bytes, 100), None);
+        }
+        let left = theirs.iter().filter(|id| gate.look_up(id, None, NOW).is_some()).count();
+        assert_eq!(left, theirs.len(), "answers of {bytes} bytes");
+    }
+}
+
+/// An expired entry is gone, one without an end is not, and an answer is for its own request only.
+#[test]
+fn an_entry_is_for_its_time_and_its_request() {
+    let gate = Gate::new(GateSize::default());
+    gate.insert(&id_of(1), A, Some(&print("a")), &answer(3, 100), None);
+    assert!(gate.look_up(&id_of(1), Some(&print("a")), Stamp(99)).is_some());
+    assert!(gate.look_up(&id_of(1), Some(&print("b")), Stamp(99)).is_none());
+    assert!(gate.look_up(&id_of(1), None, Stamp(99)).is_some(), "a caller that does not say is not compared");
+    assert!(gate.look_up(&id_of(1), Some(&print("a")), Stamp(100)).is_none());
+    assert!(gate.is_empty(), "and it is dropped");
+    let endless = Replay { expires: None, ..answer(3, 0) };
+    gate.insert(&id_of(2), A, None, &endless, None);
+    assert!(gate.look_up(&id_of(2), None, Stamp(u64::MAX)).is_some());
+    gate.insert(&id_of(3), A, None, &endless, Some(Stamp(10)));
+    assert!(gate.look_up(&id_of(3), None, Stamp(10)).is_none());
+    let replayed = gate.look_up(&id_of(2), None, NOW).unwrap();
+    assert_eq!(replayed, endless);
+}
+
+/// A gate of almost no size still answers rightly.
+#[tokio::test(start_paused = true)]
+async fn a_tiny_gate_is_still_right() {
+    let world = World::new();
+    let tiny = Settings { gate: GateSize { entries: 0, bytes: 0, tenant_share: 0 }, ..settings() };
+    let engine = world.builder().settings(tiny).build().unwrap();
+    for round in 0..50 {
+        let key = format!("k{}", round % 10);
+        let given = pay(call(&engine, &key), "v").await.unwrap();
+        assert_eq!(given.replayed, round >= 10);
+    }
+}
