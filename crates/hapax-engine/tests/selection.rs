@@ -27,7 +27,9 @@ async fn same(engine: &Engine, first: Value, second: Value) -> bool {
     let same = match begin(&second).await {
         Begun::Told(Verdict::InFlight { .. }) => true,
         Begun::Told(Verdict::Mismatch) => false,
-        other => panic!("{other:?}"),
+        begun @ (Begun::Execute(_) | Begun::Replay(_) | Begun::JoinedFailure(_) | Begun::Told(_)) => {
+            panic!("{begun:?}")
+        }
     };
     assert!(ticket.release(engine, hapax_core::command::Release::NoEffect).await.unwrap().is_done());
     same
