@@ -12,17 +12,16 @@
 
 use std::{io, sync::Arc};
 
-use foldhash::fast::RandomState;
 use hapax_core::{Tag, Version};
-use hashbrown::HashMap;
 
 use crate::{
     disk::{Mode, read_all, write_whole},
     frame::{Seed, u32_at, u64_at},
     index::Index,
+    journal::Journal,
     log::Log,
     segment::{self, Segment},
-    slot::{NOBODY, Slot},
+    slot::Slot,
     walk::{self, Summary, slot_of},
 };
 
@@ -86,34 +85,18 @@ impl Hint {
     }
 }
 
-/// Writes the hint of a sealed segment, from the segment itself.
+/// Writes the hint of a sealed segment: from what the writer remembers of it, or else from the segment itself.
 pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Result<()> {
-    let bytes = segment.read(0, segment.end() as usize)?;
-    let mut accounts: HashMap<(Tag, Tag), u32, RandomState> = HashMap::default();
-    let mut account_bytes = Vec::new();
-    let mut slots = Vec::new();
-    let walked = walk::walk(&bytes, segment.seed, |offset, entry_bytes, entry| {
-        let newest = index.slot(index.key(&entry.id)).map_or(Version::NEVER, |slot| slot.version());
-        if newest > entry.version {
-            return;
-        }
-        let (mut slot, tags) = slot_of(index, segment.number, offset, entry_bytes.len(), entry);
-        let account = tags.map_or(NOBODY, |tags| {
-            let next = accounts.len() as u32;
-            *accounts.entry(tags).or_insert_with(|| {
-                account_bytes.extend_from_slice(&tags.0.0);
-                account_bytes.extend_from_slice(&tags.1.0);
-                next
-            })
-        });
-        slot.set_account(account);
-        slots.extend_from_slice(&slot.to_bytes());
-    });
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the segment is damaged");
-    let summary =
-        walked.map_err(|_| damaged())?.summary.filter(|summary| summary.end == segment.end()).ok_or_else(damaged)?;
+    let journal = match segment.journal.lock().take() {
+        Some(journal) if journal.summary.end == segment.end() => journal,
+        Some(_) | None => Box::new(read_again(index, segment)?),
+    };
+    let Journal { summary, slots, accounts, .. } = *journal;
+    let newest = |slot: &Slot| index.slot(slot.key()).map_or(Version::NEVER, |slot| slot.version());
+    let slots: Vec<_> =
+        slots.iter().filter(|slot| newest(slot) <= slot.version()).flat_map(|slot| slot.to_bytes()).collect();
 
-    let mut hint = Vec::with_capacity(HEADER + account_bytes.len() + slots.len());
+    let mut hint = Vec::with_capacity(HEADER + 32 * accounts.len() + slots.len());
     hint.extend_from_slice(MAGIC);
     hint.extend_from_slice(&[0; 4]);
     hint.extend_from_slice(&segment.number.to_le_bytes());
@@ -131,9 +114,24 @@ pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Res
     }
     hint.extend_from_slice(&summary.first_previous.to_le_bytes());
     hint.extend_from_slice(&summary.last_checksum.to_le_bytes());
-    hint.extend_from_slice(&account_bytes);
+    for (surface, tenant) in &accounts {
+        hint.extend_from_slice(&surface.0);
+        hint.extend_from_slice(&tenant.0);
+    }
     hint.extend_from_slice(&slots);
     let checksum = segment.seed.checksum(0, &hint[8..]);
     hint[4..8].copy_from_slice(&checksum.to_le_bytes());
     write_whole(&*log.disk, &log.dir, &segment::hint_name(segment.number), &hint)
+}
+
+fn read_again(index: &Index, segment: &Segment) -> io::Result<Journal> {
+    let bytes = segment.read(0, segment.end() as usize)?;
+    let mut journal = Journal::default();
+    let walked = walk::walk(&bytes, segment.seed, |offset, entry_bytes, entry| {
+        let (slot, tags) = slot_of(index, segment.number, offset, entry_bytes.len(), entry);
+        journal.add(slot, tags);
+    });
+    let summary = walked.ok().and_then(|walked| walked.summary).filter(|summary| summary.end == segment.end());
+    journal.summary = summary.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the segment is damaged"))?;
+    Ok(journal)
 }

@@ -168,11 +168,19 @@ impl Index {
     }
 
     /// The same version lies elsewhere now. `marker`: only the version was worth keeping.
-    pub(crate) fn moved(&self, books: &mut Books, key: Key, version: Version, from: Place, to: Place, marker: bool) {
+    pub(crate) fn moved(
+        &self,
+        books: &mut Books,
+        key: Key,
+        version: Version,
+        from: Place,
+        to: Place,
+        marker: bool,
+    ) -> Option<(Slot, Option<(Tag, Tag)>)> {
         let mut shard = self.shard(key).write();
-        let Some(slot) = shard.table.get_mut(key) else { return };
+        let slot = shard.table.get_mut(key)?;
         if slot.version() != version || slot.place() != from {
-            return;
+            return None;
         }
         books.weigh(slot, false);
         slot.set_place(to);
@@ -180,6 +188,7 @@ impl Index {
             slot.set(REMOVED);
         }
         books.weigh(slot, true);
+        Some((*slot, books.accounts.tags(slot.account())))
     }
 
     /// Records past their `gone` stop being counted, listed and leased; later they are forgotten. At most `most` steps;

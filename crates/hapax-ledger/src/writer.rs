@@ -290,18 +290,27 @@ impl Writer {
         shared.counters.writes.fetch_add(self.written.len() as u64, Ordering::Relaxed);
         shared.counters.carried.fetch_add(self.moved.len() as u64, Ordering::Relaxed);
         let mut replies = Vec::with_capacity(self.written.len());
+        let mut journal = self.appender.active().journal.lock();
         let mut books = shared.index.books();
         for (count, Written { update, reply }) in self.written.drain(..).enumerate() {
             if count % SHOWN_AT_ONCE == SHOWN_AT_ONCE - 1 {
                 parking_lot::MutexGuard::bump(&mut books);
             }
             replies.push((reply, update.slot.key(), update.slot.version()));
+            if let Some(journal) = journal.as_mut() {
+                journal.add(update.slot, update.tags);
+            }
             shared.index.apply(&mut books, update, shared.memory);
         }
         for moved in self.moved.drain(..) {
-            shared.index.moved(&mut books, moved.key, moved.version, moved.from, moved.to, moved.marker);
+            let Moved { key, version, from, to, marker } = moved;
+            let now = shared.index.moved(&mut books, key, version, from, to, marker);
+            if let (Some(journal), Some((slot, tags))) = (journal.as_mut(), now) {
+                journal.add(slot, tags);
+            }
         }
         drop(books);
+        drop(journal);
         shared.visible.store(self.appender.next_version - 1, Ordering::Release);
         for (reply, key, version) in replies {
             shared.watchers.wake(key);
