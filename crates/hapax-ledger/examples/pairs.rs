@@ -130,7 +130,8 @@ fn main() {
     for tasks in [1, 16, 64, 256, 1024].into_iter().filter(|tasks| only == 0 || *tasks == only) {
         let mut results = [Vec::new(), Vec::new()];
         for round in 0..rounds * 2 {
-            let ours = round % 2 == 0 || std::env::var_os("HAPAX_ONLY_OURS").is_some();
+            let only = std::env::var("HAPAX_ONLY").unwrap_or_default();
+            let ours = only == "ledger" || only.is_empty() && round % 2 == 0;
             results[usize::from(!ours)].push(run(ours, tasks, Duration::from_secs_f64(seconds), spares));
         }
         let median = |all: &mut Vec<(f64, Duration, Duration, f64)>| {

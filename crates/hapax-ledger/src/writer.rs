@@ -18,7 +18,7 @@ use crate::{
     index::Update,
     log::is_full,
     shared::{Carried, Load, Reply, Request, Shared, Slice, SwapRequest},
-    slot::{GONE, Key, LIVE, MOST_VERSION, Place, REMOVED},
+    slot::{GONE, Key, MOST_VERSION, Place, REMOVED},
 };
 
 /// After so long without work, a mark is written behind the last frame.
@@ -181,9 +181,10 @@ impl Writer {
 
     /// Gives back what does not fit into this frame.
     fn take_swap(&mut self, swap: SwapRequest, stamp: Stamp, started: &mut bool) -> Option<SwapRequest> {
-        let slot = self.shared.index.slot(swap.key);
-        let in_batch = self.overlay.get(&swap.key).copied();
-        let current = in_batch.or(slot.map(|slot| slot.version())).unwrap_or(Version::NEVER);
+        let (current, at_work) = match self.overlay.get(&swap.key) {
+            Some(version) => (*version, true),
+            None => self.shared.index.version(swap.key),
+        };
         if current != swap.expected {
             self.conflicts.push(swap.reply);
             return None;
@@ -207,7 +208,6 @@ impl Writer {
             return Some(swap);
         }
         // What is left when the disk is full belongs to those who are at work already.
-        let at_work = in_batch.is_some() || slot.is_some_and(|slot| slot.has(LIVE));
         if self.shared.log.is_tight()
             && !at_work
             && swap.next.is_some()
