@@ -91,7 +91,9 @@ pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Res
         Some(journal) if journal.summary.end == segment.end() => journal,
         Some(_) | None => Box::new(read_again(index, segment)?),
     };
-    let Journal { summary, slots, accounts, .. } = *journal;
+    let Journal { summary, mut slots, accounts, .. } = *journal;
+    // In the order of the index, so that a start walks through memory and does not jump.
+    slots.sort_unstable_by_key(|slot| index.order(slot.key()));
     let newest = |slot: &Slot| index.slot(slot.key()).map_or(Version::NEVER, |slot| slot.version());
     let slots: Vec<_> =
         slots.iter().filter(|slot| newest(slot) <= slot.version()).flat_map(|slot| slot.to_bytes()).collect();

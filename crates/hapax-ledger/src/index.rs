@@ -105,6 +105,11 @@ impl Index {
         &self.lives[(key.1 >> 32) as usize % LIVES]
     }
 
+    /// Neighbours in this order are neighbours in memory.
+    pub(crate) fn order(&self, key: Key) -> (usize, Key) {
+        (key.1 as usize % SHARDS, key)
+    }
+
     fn shard(&self, key: Key) -> &RwLock<Table> {
         // Not the half that the table sorts by.
         &self.shards[key.1 as usize % SHARDS]
