@@ -92,19 +92,18 @@ pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Res
         Some(_) | None => Box::new(read_again(index, segment)?),
     };
     let Journal { summary, mut slots, accounts, .. } = *journal;
+    let newest = |slot: &Slot| index.slot(slot.key()).map_or(Version::NEVER, |slot| slot.version());
+    slots.retain(|slot| newest(slot) <= slot.version());
     // In the order of the index, so that a start walks through memory and does not jump.
     slots.sort_unstable_by_key(|slot| index.order(slot.key()));
-    let newest = |slot: &Slot| index.slot(slot.key()).map_or(Version::NEVER, |slot| slot.version());
-    let slots: Vec<_> =
-        slots.iter().filter(|slot| newest(slot) <= slot.version()).flat_map(|slot| slot.to_bytes()).collect();
 
-    let mut hint = Vec::with_capacity(HEADER + 32 * accounts.len() + slots.len());
+    let mut hint = Vec::with_capacity(HEADER + 32 * accounts.len() + 48 * slots.len());
     hint.extend_from_slice(MAGIC);
     hint.extend_from_slice(&[0; 4]);
     hint.extend_from_slice(&segment.number.to_le_bytes());
     hint.extend_from_slice(&(accounts.len() as u32).to_le_bytes());
     for number in [
-        (slots.len() / 48) as u64,
+        slots.len() as u64,
         summary.frames,
         summary.entries,
         summary.first_version,
@@ -120,7 +119,9 @@ pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Res
         hint.extend_from_slice(&surface.0);
         hint.extend_from_slice(&tenant.0);
     }
-    hint.extend_from_slice(&slots);
+    for slot in &slots {
+        hint.extend_from_slice(&slot.to_bytes());
+    }
     let checksum = segment.seed.checksum(0, &hint[8..]);
     hint[4..8].copy_from_slice(&checksum.to_le_bytes());
     write_whole(&*log.disk, &log.dir, &segment::hint_name(segment.number), &hint)
