@@ -61,19 +61,19 @@ enum Peer {
     Raw(RawLog),
 }
 
-fn run(ours: bool, tasks: usize, time: Duration, spares: usize) -> (f64, Duration, Duration) {
+fn run(ours: bool, tasks: usize, time: Duration, spares: usize) -> (f64, Duration, Duration, f64) {
     let path = PathBuf::from(std::env::var("HAPAX_BENCH_DIR").unwrap_or_else(|_| "/tmp".into())).join("hapax-pairs");
     let _ = std::fs::remove_dir_all(&path);
     let options = Options::new(&path).spares(spares);
     let peer = if ours { Ledger::open_with(options).map(Peer::Ledger) } else { RawLog::open(&options).map(Peer::Raw) };
-    let Ok(peer) = peer else { return (0.0, Duration::ZERO, Duration::ZERO) };
+    let Ok(peer) = peer else { return (0.0, Duration::ZERO, Duration::ZERO, 0.0) };
     let peer = Arc::new(peer);
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build() else {
-        return (0.0, Duration::ZERO, Duration::ZERO);
+        return (0.0, Duration::ZERO, Duration::ZERO, 0.0);
     };
     let (stop, next) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let (begin, complete) = (Bytes::from(vec![5; BEGIN]), Bytes::from(vec![6; COMPLETE]));
-    let since = Instant::now();
+    let (since, cpu) = (Instant::now(), cpu_seconds());
     let mut took: Vec<Duration> = runtime.block_on(async {
         let all: Vec<_> = (0..tasks)
             .map(|_| {
@@ -106,12 +106,21 @@ fn run(ours: bool, tasks: usize, time: Duration, spares: usize) -> (f64, Duratio
         took
     });
     let rate = took.len() as f64 / since.elapsed().as_secs_f64();
+    let cpu = (cpu_seconds() - cpu) / took.len().max(1) as f64 * 1e6;
     took.sort_unstable();
     let at = |share: usize| took.get(took.len().saturating_sub(1) * share / 100).copied().unwrap_or_default();
-    let result = (rate, at(50), at(99));
+    let result = (rate, at(50), at(99), cpu);
     drop(peer);
     let _ = std::fs::remove_dir_all(&path);
     result
+}
+
+/// User and system time of this process.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: f64 = after_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<f64>().ok()).sum();
+    ticks / 100.0
 }
 
 fn main() {
@@ -121,23 +130,26 @@ fn main() {
     for tasks in [1, 16, 64, 256, 1024].into_iter().filter(|tasks| only == 0 || *tasks == only) {
         let mut results = [Vec::new(), Vec::new()];
         for round in 0..rounds * 2 {
-            let ours = round % 2 == 0;
+            let only = std::env::var("HAPAX_ONLY").unwrap_or_default();
+            let ours = only == "ledger" || only.is_empty() && round % 2 == 0;
             results[usize::from(!ours)].push(run(ours, tasks, Duration::from_secs_f64(seconds), spares));
         }
-        let median = |all: &mut Vec<(f64, Duration, Duration)>| {
+        let median = |all: &mut Vec<(f64, Duration, Duration, f64)>| {
             all.sort_by(|a, b| a.0.total_cmp(&b.0));
-            all[all.len() / 2]
+            all.get(all.len() / 2).copied().unwrap_or_default()
         };
         let [mut ours, mut raw] = results;
         let (ours, raw) = (median(&mut ours), median(&mut raw));
         println!(
-            "{tasks:>5} tasks: ledger {:>8.0}/s p50 {:>9.1?} p99 {:>9.1?} | raw {:>8.0}/s p50 {:>9.1?} p99 {:>9.1?} | ratio {:.2}",
+            "{tasks:>5} tasks: ledger {:>8.0}/s p50 {:>9.1?} p99 {:>9.1?} cpu {:>5.1} µs | raw {:>8.0}/s p50 {:>9.1?} p99 {:>9.1?} cpu {:>5.1} µs | ratio {:.2}",
             ours.0,
             ours.1,
             ours.2,
+            ours.3,
             raw.0,
             raw.1,
             raw.2,
+            raw.3,
             ours.0 / raw.0
         );
     }

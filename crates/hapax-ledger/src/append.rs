@@ -119,10 +119,25 @@ impl Appender {
         self.active.file.write_at(&self.buffer, self.offset).map_err(Failed::Write)?;
         self.active.file.sync().map_err(Failed::Sync)?;
         if self.offset == 0 {
+            *self.active.journal.lock() = Some(Box::default());
             self.active.first_version.store(self.next_version, Ordering::Release);
             if let Some(before) = self.active.number.checked_sub(1).and_then(|number| self.log.segment(number)) {
                 before.seal();
             }
+        }
+        if let Some(journal) = self.active.journal.lock().as_mut() {
+            let summary = &mut journal.summary;
+            if self.offset == 0 {
+                summary.first_version = self.next_version;
+                summary.first_previous = previous;
+            }
+            summary.frames += 1;
+            summary.entries += u64::from(self.count);
+            summary.next_version = self.next_version + self.fresh;
+            summary.last_stamp = stamp;
+            summary.last_frame = self.offset;
+            summary.end = self.offset + self.buffer.len() as u64;
+            summary.last_checksum = checksum;
         }
         self.offset += self.buffer.len() as u64;
         self.previous = checksum;

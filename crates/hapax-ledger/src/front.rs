@@ -31,6 +31,12 @@ impl Front {
         Self { held: BTreeSet::new(), bound: END, meanwhile: None, most: LEAST }
     }
 
+    /// Knows nothing yet: the first question costs a pass.
+    pub(crate) fn run_dry(&mut self) {
+        self.held.clear();
+        self.bound = (0, Key(0, 0));
+    }
+
     pub(crate) fn add(&mut self, at: Stamp, key: Key) {
         let moment = (at.0, key);
         if let Some(meanwhile) = &mut self.meanwhile {

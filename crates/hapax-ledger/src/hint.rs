@@ -12,17 +12,16 @@
 
 use std::{io, sync::Arc};
 
-use foldhash::fast::RandomState;
 use hapax_core::{Tag, Version};
-use hashbrown::HashMap;
 
 use crate::{
     disk::{Mode, read_all, write_whole},
     frame::{Seed, u32_at, u64_at},
     index::Index,
+    journal::Journal,
     log::Log,
     segment::{self, Segment},
-    slot::{NOBODY, Slot},
+    slot::Slot,
     walk::{self, Summary, slot_of},
 };
 
@@ -86,40 +85,25 @@ impl Hint {
     }
 }
 
-/// Writes the hint of a sealed segment, from the segment itself.
+/// Writes the hint of a sealed segment: from what the writer remembers of it, or else from the segment itself.
 pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Result<()> {
-    let bytes = segment.read(0, segment.end() as usize)?;
-    let mut accounts: HashMap<(Tag, Tag), u32, RandomState> = HashMap::default();
-    let mut account_bytes = Vec::new();
-    let mut slots = Vec::new();
-    let walked = walk::walk(&bytes, segment.seed, |offset, entry_bytes, entry| {
-        let newest = index.slot(index.key(&entry.id)).map_or(Version::NEVER, |slot| slot.version());
-        if newest > entry.version {
-            return;
-        }
-        let (mut slot, tags) = slot_of(index, segment.number, offset, entry_bytes.len(), entry);
-        let account = tags.map_or(NOBODY, |tags| {
-            let next = accounts.len() as u32;
-            *accounts.entry(tags).or_insert_with(|| {
-                account_bytes.extend_from_slice(&tags.0.0);
-                account_bytes.extend_from_slice(&tags.1.0);
-                next
-            })
-        });
-        slot.set_account(account);
-        slots.extend_from_slice(&slot.to_bytes());
-    });
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the segment is damaged");
-    let summary =
-        walked.map_err(|_| damaged())?.summary.filter(|summary| summary.end == segment.end()).ok_or_else(damaged)?;
+    let journal = match segment.journal.lock().take() {
+        Some(journal) if journal.summary.end == segment.end() => journal,
+        Some(_) | None => Box::new(read_again(index, segment)?),
+    };
+    let Journal { summary, mut slots, accounts, .. } = *journal;
+    let newest = |slot: &Slot| index.slot(slot.key()).map_or(Version::NEVER, |slot| slot.version());
+    slots.retain(|slot| newest(slot) <= slot.version());
+    // In the order of the index, so that a start walks through memory and does not jump.
+    slots.sort_unstable_by_key(|slot| index.order(slot.key()));
 
-    let mut hint = Vec::with_capacity(HEADER + account_bytes.len() + slots.len());
+    let mut hint = Vec::with_capacity(HEADER + 32 * accounts.len() + 48 * slots.len());
     hint.extend_from_slice(MAGIC);
     hint.extend_from_slice(&[0; 4]);
     hint.extend_from_slice(&segment.number.to_le_bytes());
     hint.extend_from_slice(&(accounts.len() as u32).to_le_bytes());
     for number in [
-        (slots.len() / 48) as u64,
+        slots.len() as u64,
         summary.frames,
         summary.entries,
         summary.first_version,
@@ -131,9 +115,26 @@ pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Res
     }
     hint.extend_from_slice(&summary.first_previous.to_le_bytes());
     hint.extend_from_slice(&summary.last_checksum.to_le_bytes());
-    hint.extend_from_slice(&account_bytes);
-    hint.extend_from_slice(&slots);
+    for (surface, tenant) in &accounts {
+        hint.extend_from_slice(&surface.0);
+        hint.extend_from_slice(&tenant.0);
+    }
+    for slot in &slots {
+        hint.extend_from_slice(&slot.to_bytes());
+    }
     let checksum = segment.seed.checksum(0, &hint[8..]);
     hint[4..8].copy_from_slice(&checksum.to_le_bytes());
     write_whole(&*log.disk, &log.dir, &segment::hint_name(segment.number), &hint)
+}
+
+fn read_again(index: &Index, segment: &Segment) -> io::Result<Journal> {
+    let bytes = segment.read(0, segment.end() as usize)?;
+    let mut journal = Journal::default();
+    let walked = walk::walk(&bytes, segment.seed, |offset, entry_bytes, entry| {
+        let (slot, tags) = slot_of(index, segment.number, offset, entry_bytes.len(), entry);
+        journal.add(slot, tags);
+    });
+    let summary = walked.ok().and_then(|walked| walked.summary).filter(|summary| summary.end == segment.end());
+    journal.summary = summary.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the segment is damaged"))?;
+    Ok(journal)
 }

@@ -18,6 +18,7 @@ use crate::{
 };
 
 const SHARDS: usize = 1024;
+const LIVES: usize = 16;
 
 /// A record that somebody works on, whole.
 #[derive(Debug)]
@@ -34,16 +35,16 @@ impl Live {
     }
 }
 
-#[derive(Debug, Default)]
-struct Shard {
-    table: Table,
-    live: HashMap<Key, Arc<Live>, RandomState>,
-}
+type Lives = HashMap<Key, Arc<Live>, RandomState>;
 
 #[derive(Debug)]
 pub(crate) struct Index {
     keys: Keys,
-    shards: Box<[RwLock<Shard>]>,
+    shards: Box<[RwLock<Table>]>,
+    /// Few and often asked for, so they are kept together: most swaps need look no further for the version.
+    ///
+    /// Changed together with the slot, under both locks, this one taken first.
+    lives: Box<[RwLock<Lives>]>,
     books: Mutex<Books>,
 }
 
@@ -91,6 +92,7 @@ impl Index {
         Self {
             keys: Keys::new(store),
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            lives: (0..LIVES).map(|_| RwLock::default()).collect(),
             books: Mutex::new(Books::new(oldest)),
         }
     }
@@ -99,7 +101,16 @@ impl Index {
         self.keys.key(id)
     }
 
-    fn shard(&self, key: Key) -> &RwLock<Shard> {
+    fn lives(&self, key: Key) -> &RwLock<Lives> {
+        &self.lives[(key.1 >> 32) as usize % LIVES]
+    }
+
+    /// Neighbours in this order are neighbours in memory.
+    pub(crate) fn order(&self, key: Key) -> (usize, Key) {
+        (key.1 as usize % SHARDS, key)
+    }
+
+    fn shard(&self, key: Key) -> &RwLock<Table> {
         // Not the half that the table sorts by.
         &self.shards[key.1 as usize % SHARDS]
     }
@@ -109,28 +120,42 @@ impl Index {
     }
 
     pub(crate) fn slot(&self, key: Key) -> Option<Slot> {
-        self.shard(key).read().table.get(key).copied()
+        self.shard(key).read().get(key).copied()
+    }
+
+    /// The newest version, and whether somebody is at work on it.
+    pub(crate) fn version(&self, key: Key) -> (Version, bool) {
+        if let Some(live) = self.lives(key).read().get(&key) {
+            return (live.version, true);
+        }
+        (self.slot(key).map_or(Version::NEVER, |slot| slot.version()), false)
     }
 
     pub(crate) fn find(&self, key: Key) -> Option<(Slot, Option<Arc<Live>>)> {
-        let shard = self.shard(key).read();
-        let slot = *shard.table.get(key)?;
-        let live = if slot.has(LIVE) { shard.live.get(&key).cloned() } else { None };
-        Some((slot, live))
+        loop {
+            let slot = self.slot(key)?;
+            if !slot.has(LIVE) {
+                return Some((slot, None));
+            }
+            // If it has just changed, so has its slot.
+            let live = self.lives(key).read().get(&key).cloned();
+            if let Some(live) = live.filter(|live| live.version == slot.version()) {
+                return Some((slot, Some(live)));
+            }
+        }
     }
 
     pub(crate) fn apply(&self, books: &mut Books, update: Update, memory: Millis) {
         let Update { mut slot, id, tags, lists, live } = update;
         let key = slot.key();
+        let mut lives = self.lives(key).write();
         let mut shard = self.shard(key).write();
-        let old = shard.table.get(key).copied();
-        let old_live = match old {
-            Some(old) if old.has(LIVE) => shard.live.remove(&key),
-            _ => None,
-        };
+        let old = shard.get(key).copied();
         if let Some(old) = &old {
             unplan(books, old, memory);
-            if let Some(live) = &old_live {
+            if old.has(LIVE)
+                && let Some(live) = lives.remove(&key)
+            {
                 books.remove_lease(live.lease_end(), live.envelope.in_doubt, live.id);
             }
             if old.has(LISTED) {
@@ -162,17 +187,25 @@ impl Index {
         books.enlist(key, id, &lists);
         if let Some(live) = live {
             books.add_lease(live.lease_end(), live.envelope.in_doubt, id);
-            shard.live.insert(key, live);
+            lives.insert(key, live);
         }
-        shard.table.insert(slot);
+        shard.insert(slot);
     }
 
     /// The same version lies elsewhere now. `marker`: only the version was worth keeping.
-    pub(crate) fn moved(&self, books: &mut Books, key: Key, version: Version, from: Place, to: Place, marker: bool) {
+    pub(crate) fn moved(
+        &self,
+        books: &mut Books,
+        key: Key,
+        version: Version,
+        from: Place,
+        to: Place,
+        marker: bool,
+    ) -> Option<(Slot, Option<(Tag, Tag)>)> {
         let mut shard = self.shard(key).write();
-        let Some(slot) = shard.table.get_mut(key) else { return };
+        let slot = shard.get_mut(key)?;
         if slot.version() != version || slot.place() != from {
-            return;
+            return None;
         }
         books.weigh(slot, false);
         slot.set_place(to);
@@ -180,6 +213,7 @@ impl Index {
             slot.set(REMOVED);
         }
         books.weigh(slot, true);
+        Some((*slot, books.accounts.tags(slot.account())))
     }
 
     /// Records past their `gone` stop being counted, listed and leased; later they are forgotten. At most `most` steps;
@@ -189,17 +223,18 @@ impl Index {
             let Some(moment) = books.going.first(now) else { return true };
             let (at, key) = moment;
             books.going.remove(Stamp(at), key);
+            let mut lives = self.lives(key).write();
             let mut shard = self.shard(key).write();
-            let Some(slot) = shard.table.get(key).copied() else { continue };
+            let Some(slot) = shard.get(key).copied() else { continue };
             if next_step(&slot, memory) != Some(Stamp(at)) {
                 continue;
             }
             if slot.has(REMOVED) || slot.has(GONE) {
                 books.leave(&slot);
-                shard.table.remove(key);
+                shard.remove(key);
                 continue;
             }
-            if let Some(live) = shard.live.remove(&key) {
+            if let Some(live) = lives.remove(&key) {
                 books.remove_lease(live.lease_end(), live.envelope.in_doubt, live.id);
             }
             books.strike(key);
@@ -209,7 +244,7 @@ impl Index {
             gone.set_gone(slot.gone());
             books.enter(&gone);
             plan(books, &gone, memory);
-            shard.table.insert(gone);
+            shard.insert(gone);
         }
         false
     }
@@ -237,7 +272,7 @@ impl Index {
     fn earliest(&self, after: Option<Moment>, most: usize, moment: impl Fn(&Slot) -> Option<Stamp>) -> Vec<Moment> {
         let mut earliest = Earliest::new(most);
         for shard in &self.shards {
-            for slot in shard.read().table.iter() {
+            for slot in shard.read().iter() {
                 if let Some(at) = moment(slot) {
                     let found = (at.0, slot.key());
                     if after.is_none_or(|after| found > after) {
@@ -253,7 +288,7 @@ impl Index {
     pub(crate) fn oldest_of(&self, accounts: &[u32], after: Version, most: usize) -> Vec<(u64, Key)> {
         let mut earliest = Earliest::new(most);
         for shard in &self.shards {
-            for slot in shard.read().table.iter() {
+            for slot in shard.read().iter() {
                 if accounts.contains(&slot.account()) && slot.version() > after {
                     earliest.offer((slot.version().0, slot.key()));
                 }
@@ -263,12 +298,12 @@ impl Index {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.read().table.len()).sum()
+        self.shards.iter().map(|shard| shard.read().len()).sum()
     }
 
     /// What the slots take in memory; live records and lists come on top.
     pub(crate) fn bytes(&self) -> usize {
-        self.shards.iter().map(|shard| shard.read().table.bytes()).sum()
+        self.shards.iter().map(|shard| shard.read().bytes()).sum()
     }
 
     /// For recovery: a slot of which only the place, the moments and the account's tags are known. The highest version
@@ -276,7 +311,7 @@ impl Index {
     pub(crate) fn load(&self, books: &mut Books, mut slot: Slot, tags: Option<(Tag, Tag)>) {
         let key = slot.key();
         let mut shard = self.shard(key).write();
-        if let Some(old) = shard.table.get(key).copied() {
+        if let Some(old) = shard.get(key).copied() {
             if old.version() > slot.version() {
                 return;
             }
@@ -284,14 +319,14 @@ impl Index {
         }
         slot.set_account(tags.map_or(NOBODY, |(surface, tenant)| books.accounts.take(surface, tenant)));
         books.enter(&slot);
-        shard.table.insert(slot);
+        shard.insert(slot);
     }
 
     /// After recovery: the slots whose records have to be read again, because they are live or in lists.
     pub(crate) fn unread(&self) -> Vec<Slot> {
         let mut unread = Vec::new();
         for shard in &self.shards {
-            unread.extend(shard.read().table.iter().filter(|slot| slot.has(LIVE) || slot.has(LISTED)).copied());
+            unread.extend(shard.read().iter().filter(|slot| slot.has(LIVE) || slot.has(LISTED)).copied());
         }
         unread
     }
@@ -303,7 +338,7 @@ impl Index {
         books.enlist(key, live.id, &live.envelope.entries);
         books.add_lease(live.lease_end(), live.envelope.in_doubt, live.id);
         if live.envelope.lease_end.is_some() || live.envelope.in_doubt {
-            self.shard(key).write().live.insert(key, Arc::new(live));
+            self.lives(key).write().insert(key, Arc::new(live));
         }
     }
 }

@@ -198,8 +198,7 @@ impl Ledger {
         shared.healthy()?;
         let key = shared.index.key(&id);
         // A conflict with what is durable can be told at once: no write under way could make it fit again.
-        let known = shared.index.slot(key).map_or(Version::NEVER, |slot| slot.version());
-        if known != expected {
+        if shared.index.version(key).0 != expected {
             return shared.snapshot(&id).map(Swap::Conflict);
         }
         if let Some(envelope) = &next {

@@ -20,6 +20,7 @@ mod frame;
 mod front;
 mod hint;
 mod index;
+mod journal;
 mod keeper;
 mod ledger;
 mod lock;

@@ -337,6 +337,7 @@ fn settle(index: &Index, log: &Log, time: &StoreTime, options: &Options, dir: &P
         };
         index.revive(Live { id, version, stamp, envelope });
     }
-    index.refill_expiry();
+    // Asked for by the sweeper, which can wait; the start cannot.
+    index.books().expiry.run_dry();
     Ok(())
 }

@@ -8,9 +8,12 @@ use std::{
     },
 };
 
+use parking_lot::Mutex;
+
 use crate::{
     disk::File,
     frame::{Frame, HEADER, Header, Seed},
+    journal::Journal,
 };
 
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(crate) struct Segment {
     /// A frame of a later segment is durable.
     sealed: AtomicBool,
     hinted: AtomicBool,
+    /// Kept from its first frame on until its hint is written.
+    pub(crate) journal: Mutex<Option<Box<Journal>>>,
 }
 
 impl Segment {
@@ -39,6 +44,7 @@ impl Segment {
             end: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
             hinted: AtomicBool::new(false),
+            journal: Mutex::new(None),
         }
     }
 

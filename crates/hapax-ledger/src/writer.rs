@@ -18,7 +18,7 @@ use crate::{
     index::Update,
     log::is_full,
     shared::{Carried, Load, Reply, Request, Shared, Slice, SwapRequest},
-    slot::{GONE, Key, LIVE, MOST_VERSION, Place, REMOVED},
+    slot::{GONE, Key, MOST_VERSION, Place, REMOVED},
 };
 
 /// After so long without work, a mark is written behind the last frame.
@@ -181,9 +181,10 @@ impl Writer {
 
     /// Gives back what does not fit into this frame.
     fn take_swap(&mut self, swap: SwapRequest, stamp: Stamp, started: &mut bool) -> Option<SwapRequest> {
-        let slot = self.shared.index.slot(swap.key);
-        let in_batch = self.overlay.get(&swap.key).copied();
-        let current = in_batch.or(slot.map(|slot| slot.version())).unwrap_or(Version::NEVER);
+        let (current, at_work) = match self.overlay.get(&swap.key) {
+            Some(version) => (*version, true),
+            None => self.shared.index.version(swap.key),
+        };
         if current != swap.expected {
             self.conflicts.push(swap.reply);
             return None;
@@ -207,7 +208,6 @@ impl Writer {
             return Some(swap);
         }
         // What is left when the disk is full belongs to those who are at work already.
-        let at_work = in_batch.is_some() || slot.is_some_and(|slot| slot.has(LIVE));
         if self.shared.log.is_tight()
             && !at_work
             && swap.next.is_some()
@@ -290,18 +290,27 @@ impl Writer {
         shared.counters.writes.fetch_add(self.written.len() as u64, Ordering::Relaxed);
         shared.counters.carried.fetch_add(self.moved.len() as u64, Ordering::Relaxed);
         let mut replies = Vec::with_capacity(self.written.len());
+        let mut journal = self.appender.active().journal.lock();
         let mut books = shared.index.books();
         for (count, Written { update, reply }) in self.written.drain(..).enumerate() {
             if count % SHOWN_AT_ONCE == SHOWN_AT_ONCE - 1 {
                 parking_lot::MutexGuard::bump(&mut books);
             }
             replies.push((reply, update.slot.key(), update.slot.version()));
+            if let Some(journal) = journal.as_mut() {
+                journal.add(update.slot, update.tags);
+            }
             shared.index.apply(&mut books, update, shared.memory);
         }
         for moved in self.moved.drain(..) {
-            shared.index.moved(&mut books, moved.key, moved.version, moved.from, moved.to, moved.marker);
+            let Moved { key, version, from, to, marker } = moved;
+            let now = shared.index.moved(&mut books, key, version, from, to, marker);
+            if let (Some(journal), Some((slot, tags))) = (journal.as_mut(), now) {
+                journal.add(slot, tags);
+            }
         }
         drop(books);
+        drop(journal);
         shared.visible.store(self.appender.next_version - 1, Ordering::Release);
         for (reply, key, version) in replies {
             shared.watchers.wake(key);

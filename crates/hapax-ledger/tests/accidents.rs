@@ -69,9 +69,16 @@ struct GatedDisk {
 
 #[derive(Debug, Default)]
 struct Gate {
-    shut: Mutex<bool>,
-    waiting: Mutex<usize>,
+    state: Mutex<GateState>,
     moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    shut: bool,
+    /// How many may still pass while it is shut.
+    let_through: usize,
+    waiting: usize,
 }
 
 #[derive(Debug)]
@@ -82,17 +89,25 @@ struct GatedFile {
 
 impl Gate {
     fn pass(&self) {
-        let mut shut = self.shut.lock();
-        *self.waiting.lock() += 1;
-        while *shut {
-            self.moved.wait(&mut shut);
+        let mut state = self.state.lock();
+        state.waiting += 1;
+        while state.shut && state.let_through == 0 {
+            self.moved.wait(&mut state);
         }
-        *self.waiting.lock() -= 1;
+        state.let_through = state.let_through.saturating_sub(1);
+        state.waiting -= 1;
     }
 
-    fn set(&self, shut: bool) {
-        *self.shut.lock() = shut;
+    fn set(&self, shut: bool, let_through: usize) {
+        let mut state = self.state.lock();
+        (state.shut, state.let_through) = (shut, let_through);
         self.moved.notify_all();
+    }
+
+    async fn somebody_waits(&self) {
+        while self.state.lock().waiting == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }
 
@@ -147,21 +162,31 @@ async fn l2_nobody_learns_of_a_winner_before_it_is_durable() {
     let Ok(Swap::Swapped { .. }) = ledger.swap(&id(0), Version::NEVER, Some(envelope("warm"))).await else { panic!() };
     // Long enough for the mark behind it, and for the next segment to be made ready.
     tokio::time::sleep(Duration::from_millis(400)).await;
-    gate.set(true);
+    gate.set(true, 0);
+    // Holds the writer at its sync, so that the others meet in one batch.
+    let first = {
+        let ledger = ledger.clone();
+        tokio::spawn(async move { ledger.swap(&id(2), Version::NEVER, Some(live("first"))).await })
+    };
+    gate.somebody_waits().await;
     let mut watch = ledger.watch(&id(1)).await.unwrap();
     let begin = |payload: &'static str| {
         let ledger = ledger.clone();
         tokio::spawn(async move { ledger.swap(&id(1), Version::NEVER, Some(live(payload))).await })
     };
     let contenders: Vec<_> = ["a", "b", "c", "d"].map(begin).into_iter().collect();
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(*gate.waiting.lock() > 0, "the batch is at its sync");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    gate.set(true, 1);
+    assert!(matches!(first.await.unwrap(), Ok(Swap::Swapped { .. })));
+    gate.somebody_waits().await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(contenders.iter().all(|contender| !contender.is_finished()), "somebody was answered before the sync");
     assert_eq!(ledger.get(&id(1)).await.unwrap().version, Version::NEVER);
     let Ok(Changes::Page { items, .. }) = ledger.changes(None, 100).await else { panic!() };
     assert!(items.iter().all(|change| change.id != id(1)), "the feed knows too early");
     assert!(poll(pin!(watch.changed())).is_none(), "a watcher was woken too early");
-    gate.set(false);
+    let frames = ledger.status().frames;
+    gate.set(false, 0);
     let mut won = 0;
     for contender in contenders {
         match contender.await.unwrap().unwrap() {
@@ -170,6 +195,7 @@ async fn l2_nobody_learns_of_a_winner_before_it_is_durable() {
         }
     }
     assert_eq!(won, 1);
+    assert_eq!(ledger.status().frames, frames + 1, "they did not meet in one batch");
     watch.changed().await;
 }
 

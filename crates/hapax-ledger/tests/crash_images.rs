@@ -169,7 +169,7 @@ fn crash_everywhere(
             let reopened = reopening_clock(random, was);
             let (mut ledger, disk, through) = verify(image.clone(), history, promised, &reopened);
             // Now and then life goes on, and the power fails again.
-            if again && done % 100 == 0 {
+            if again && done.is_multiple_of(100) {
                 let mut later = History {
                     writes: history.writes.range(..=through).map(|(k, v)| (*k, v.clone())).collect(),
                     frames: history.frames.range(..=through).copied().collect(),

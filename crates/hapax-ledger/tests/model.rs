@@ -58,7 +58,7 @@ fn all(ledger: &Ledger, index: Index, random: &mut Random) -> Vec<Id> {
     }
 }
 
-fn there<'a>(model: &'a Model, now: Stamp) -> impl Iterator<Item = (Id, Version, Stamp, &'a Envelope)> {
+fn there(model: &Model, now: Stamp) -> impl Iterator<Item = (Id, Version, Stamp, &Envelope)> {
     model.iter().filter_map(move |(id, (version, stamp, record))| {
         let record = record.as_ref()?;
         let gone = record.gone.is_some_and(|gone| gone.resolve(*stamp) <= now);

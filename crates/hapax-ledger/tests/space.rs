@@ -111,7 +111,7 @@ fn no_request_waits_more_than_a_batch_for_the_cleaning() {
         let id = id(number);
         ledger.stepper.keep();
         let expected = ledger.get(id).unwrap().version;
-        let life = if number % 2 == 0 { 1_000_000 } else { 50 };
+        let life = if number.is_multiple_of(2) { 1_000_000 } else { 50 };
         let record = Envelope { gone: Some(Due::After(Millis(life))), ..envelope(vec![0; random.below(800) as usize]) };
         let frames = ledger.ledger.status().frames;
         let answer = {

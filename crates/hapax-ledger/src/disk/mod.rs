@@ -20,7 +20,7 @@ pub enum Mode {
 }
 
 pub trait Disk: Send + Sync + fmt::Debug + 'static {
-    /// With all its parents; harmless if it is there.
+    /// With all its parents, and durable; harmless if it is there.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
     /// The names in a directory, in no order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;

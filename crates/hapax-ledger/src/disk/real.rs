@@ -16,7 +16,19 @@ impl Held for RealLock {}
 
 impl Disk for RealDisk {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        let missing = dir.ancestors().take_while(|ancestor| !ancestor.exists()).count();
+        fs::create_dir_all(dir)?;
+        // A new directory is only there for good once its parent says so. The nearest one always: an earlier start may
+        // have ended before it came to that.
+        for parent in dir.ancestors().skip(1).take(missing.max(1)) {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            match self.sync_dir(parent) {
+                // Where others rule, a directory may be entered without being read.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced?,
+            }
+        }
+        Ok(())
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
