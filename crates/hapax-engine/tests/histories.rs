@@ -62,7 +62,8 @@ impl History {
             _ => Landing::After(Millis(5_000)),
         };
         let odds = Odds { slow: 30, ..Odds::ROUGH };
-        let plan = Plan::seeded(seed, odds).landing(landing).slow(Millis(if seed % 2 == 0 { 50 } else { 7_000 }));
+        let plan =
+            Plan::seeded(seed, odds).landing(landing).slow(Millis(if seed.is_multiple_of(2) { 50 } else { 7_000 }));
         let world = World::remembering(plan, Millis::from_hours(24));
         let engines = (0..3_u64)
             .map(|number| {
