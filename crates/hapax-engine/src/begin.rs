@@ -103,6 +103,10 @@ impl Engine {
         let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent_at).await?;
         let full = matches!(&asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
         // Only now is it certain that a record is needed and that there is no room for it.
+        if full {
+            // It was not begun, so it holds no place among the running that it would stumble over itself.
+            asked.running = None;
+        }
         if full && inner.make_room(&prepared.policy, &prepared.about).await? {
             asked = self.ask(prepared, nonce, Room::Made, sent_at).await?;
         }
@@ -118,7 +122,11 @@ impl Engine {
                     lease: grant.lease,
                     about: Arc::clone(&prepared.about),
                     policy: Arc::clone(&prepared.policy),
-                    held: Arc::new(Held { seen: carried.seen.into(), deadline: deadline.into(), _running: running }),
+                    held: Arc::new(Held {
+                        seen: carried.seen.into(),
+                        deadline: deadline.into(),
+                        running: running.into(),
+                    }),
                 }))
             }
             Verdict::WindowClosed { .. }
@@ -280,7 +288,11 @@ impl Inner {
             lease: prepared.lease.unwrap_or(prepared.policy.lease),
             about: Arc::clone(&prepared.about),
             policy: Arc::clone(&prepared.policy),
-            held: Arc::new(Held { seen: Seen::nothing().into(), deadline: Instant::now().into(), _running: None }),
+            held: Arc::new(Held {
+                seen: Seen::nothing().into(),
+                deadline: Instant::now().into(),
+                running: None.into(),
+            }),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The data behind *explain*: why was this replayed, what is stuck, what may be done next.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use hapax_core::{Id, Policy, Record, Stamp, State, StateName, Version, as_read, lease_end, window_end};
 
@@ -22,7 +22,7 @@ pub enum Advice {
 }
 
 /// Everything that is known about one operation.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Explanation {
     pub id: Id,
     /// As it reads now; `None` where there is nothing.
@@ -40,6 +40,23 @@ pub struct Explanation {
     /// What this process remembers of it, oldest first.
     pub recent: Vec<Logged>,
     pub advice: Advice,
+}
+
+/// Without the record: what was answered to a caller is for that caller, and not for a log.
+impl fmt::Debug for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Explanation")
+            .field("id", &self.id)
+            .field("state", &self.state)
+            .field("version", &self.version)
+            .field("now", &self.now)
+            .field("until", &self.until)
+            .field("policy_name", &self.policy_name)
+            .field("policy_is_current", &self.policy_is_current)
+            .field("recent", &self.recent)
+            .field("advice", &self.advice)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Engine {

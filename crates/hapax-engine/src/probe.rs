@@ -120,8 +120,7 @@ impl Engine {
         let Some(record) = inner.in_doubt(&seen) else { return Ok(Probed::NotAsked) };
         let Some(probe) = inner.probes.of(&record.about) else { return Ok(Probed::NotAsked) };
         let Some((doubt, version)) = inner.claim(id, seen, &record).await? else { return Ok(Probed::Claimed) };
-        let found =
-            tokio::time::timeout(inner.settings.probe_timeout, probe.ask(doubt)).await.unwrap_or(Found::Unknown);
+        let found = ask(probe, doubt, inner.settings.probe_timeout).await;
         let (resolution, reason) = match found {
             Found::Applied(outcome) => (Resolution::Committed(outcome), "the probe found it applied"),
             Found::Refused(outcome) => (Resolution::Rejected(outcome), "the probe found it refused"),
@@ -165,6 +164,17 @@ impl Inner {
             probes,
         };
         Ok(Some((doubt, carried.seen.version)))
+    }
+}
+
+/// A probe that takes too long, or panics, has said nothing.
+async fn ask(probe: Arc<dyn Probe>, doubt: Doubt, most: Duration) -> Found {
+    let mut asking = tokio::task::JoinSet::new();
+    asking.spawn(async move { probe.ask(doubt).await });
+    // Dropping the set stops what is still asking.
+    match tokio::time::timeout(most, asking.join_next()).await {
+        Ok(Some(Ok(found))) => found,
+        Ok(Some(Err(_)) | None) | Err(_) => Found::Unknown,
     }
 }
 

@@ -163,10 +163,25 @@ impl Ticket {
 
     async fn carry(&self, inner: &Inner, command: Command) -> Result<Stepped, EngineError> {
         let seen = self.held.seen.lock().clone();
+        let ends = match &command {
+            Command::Complete { .. } | Command::Reject { .. } | Command::Fail { .. } | Command::Release { .. } => true,
+            Command::Begin(_)
+            | Command::Start { .. }
+            | Command::Renew { .. }
+            | Command::Unstart { .. }
+            | Command::Disown { .. }
+            | Command::Resolve(_)
+            | Command::ClaimProbe { .. }
+            | Command::Expire
+            | Command::Evict { .. } => false,
+        };
         let Carried { reply, seen, unsettled: _ } = inner
             .carry(&self.policy, &self.id, seen, &self.about, command)
             .await
             .map_err(hapax_store::StoreError::from)?;
+        if ends && matches!(reply, Reply::Done(_) | Reply::Fenced) {
+            drop(self.held.running.lock().take());
+        }
         let mut held = self.held.seen.lock();
         // A renewal and the end may cross; the later version is the one to hold.
         if held.version < seen.version {

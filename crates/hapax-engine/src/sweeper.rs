@@ -101,13 +101,22 @@ impl Inner {
         self.in_time("scan", self.store.scan(index, after, self.settings.sweep_slice)).await
     }
 
+    /// A damaged record is everybody's trouble who asks for it, but must not stop the work on all others.
+    async fn readable(&self, id: &Id) -> Result<Option<Seen>, StoreError> {
+        match self.read(id).await {
+            Ok(seen) => Ok(Some(seen)),
+            Err(StoreError::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn sweep_index(&self, index: Index, swept: &mut Swept) -> Result<(), EngineError> {
         let mut after: Option<Cursor> = None;
         loop {
             let page = self.page(index, after.as_ref()).await?;
             for id in &page.items {
                 swept.looked_at += 1;
-                let seen = self.read(id).await?;
+                let Some(seen) = self.readable(id).await? else { continue };
                 let (policy, about) = (self.policy_for(&seen), seen.about());
                 let before = seen.version;
                 let carried = self.carry(&policy, id, seen, &about, Command::Expire).await.map_err(StoreError::from)?;
@@ -135,7 +144,7 @@ impl Inner {
                 if now.since(info.stored) < age {
                     continue;
                 }
-                let owner = self.read(&info.owner).await?;
+                let Some(owner) = self.readable(&info.owner).await? else { continue };
                 let named = owner.record.iter().any(|record| record.stored_bodies().any(|body| body == info.body));
                 if !named {
                     self.in_time("drop_body", self.store.drop_body(info.body)).await?;
@@ -161,7 +170,7 @@ impl Inner {
         for _ in 0..MOST_PAGES {
             let page = self.page(Index::TenantAge(about.tenant_tag), after.as_ref()).await?;
             for id in &page.items {
-                let seen = self.read(id).await?;
+                let Some(seen) = self.readable(id).await? else { continue };
                 let (about, counted) = (seen.about(), counts(&seen));
                 // What time has taken already is only written down.
                 let command =

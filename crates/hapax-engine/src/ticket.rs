@@ -25,8 +25,8 @@ pub(crate) struct Held {
     pub(crate) seen: Mutex<Seen>,
     /// Counted from before the begin or renewal was sent: the store cannot have started the lease any earlier.
     pub(crate) deadline: Mutex<Instant>,
-    /// Counts against admission while any handle of the ticket lives.
-    pub(crate) _running: Option<Running>,
+    /// Counts against admission until the attempt has ended, or no handle of the ticket lives any more.
+    pub(crate) running: Mutex<Option<Running>>,
 }
 
 impl Ticket {
