@@ -108,6 +108,8 @@ impl Engine {
             asked.running = None;
         }
         if full && inner.make_room(&prepared.policy, &prepared.about).await? {
+            // It is asked anew whether it may run; its own first place must not stand in the way.
+            drop(asked.running.take());
             asked = self.ask(prepared, nonce, Room::Made, sent_at).await?;
         }
         let Asked { verdict, carried, running, sent } = asked;
