@@ -272,8 +272,8 @@ impl Inner {
         let Some(record) = &seen.record else { return self.gate.forget(id) };
         match (hapax_core::final_answer(record), seen.mark) {
             (Some(replay), Some(mark)) => {
-                let until = (!self.store.single_writer()).then(|| self.now(seen).plus(GATE_ON_SHARED_STORES));
-                self.gate.insert_seen(id, record.about.tenant_tag, record.guard(), &replay, until, mark);
+                let most = (!self.store.single_writer()).then_some(GATE_ON_SHARED_STORES);
+                self.gate.insert_seen(id, record.about.tenant_tag, record.guard(), &replay, most, mark);
             }
             (Some(_), None) => {}
             (None, _) => self.gate.forget(id),

@@ -33,8 +33,10 @@ impl WorldClock {
         Stamp(u64::try_from(self.offset.load(Relaxed).saturating_add(elapsed)).unwrap_or(0))
     }
 
+    /// It never goes back before the start of time, nor close to it.
     pub(super) fn jump(&self, by: i64) {
-        self.offset.fetch_add(by, Relaxed);
+        let least = START / 2 - i64::try_from(self.stamp().0).unwrap_or(i64::MAX);
+        self.offset.fetch_add(by.max(least), Relaxed);
     }
 }
 

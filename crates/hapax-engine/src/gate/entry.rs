@@ -17,7 +17,7 @@ pub struct Answer {
     decided_wall: WallMillis,
     /// When the record expires; `u64::MAX`: never.
     expires: u64,
-    /// When this entry is no longer believed.
+    /// When this entry is no longer believed, on the gate's own clock; `u64::MAX`: never.
     until: u64,
     kept: Kept,
 }
@@ -34,7 +34,7 @@ const NO_SCHEME: u8 = 0;
 
 impl Answer {
     /// `None` for what the gate does not keep: answers whose body lies elsewhere or is gone.
-    pub(super) fn of(guard: Option<&Fingerprint>, replay: &Replay, until: Option<Stamp>) -> Option<Self> {
+    pub(super) fn of(guard: Option<&Fingerprint>, replay: &Replay, until: Option<u64>) -> Option<Self> {
         let Recorded::Whole(outcome) = &replay.answer else { return None };
         let kept = match &outcome.body {
             Body::Inline(bytes)
@@ -60,13 +60,14 @@ impl Answer {
             attempt: replay.attempt,
             decided_wall: replay.decided_wall,
             expires,
-            until: until.map_or(expires, |until| until.0.min(expires)),
+            until: until.unwrap_or(u64::MAX),
             kept,
         })
     }
 
-    pub(super) const fn expired(&self, now: Stamp) -> bool {
-        self.until != u64::MAX && self.until <= now.0
+    /// `here` is the gate's own clock. It is read only where it matters.
+    pub(super) fn expired(&self, now: Stamp, here: impl FnOnce() -> u64) -> bool {
+        (self.expires != u64::MAX && self.expires <= now.0) || (self.until != u64::MAX && self.until <= here())
     }
 
     /// Whether this certainly is the answer to that request.

@@ -12,8 +12,9 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire},
 };
 
-use hapax_core::{Fingerprint, Id, Replay, Stamp, Tag};
+use hapax_core::{Fingerprint, Id, Millis, Replay, Stamp, Tag};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use shard::Shard;
 
@@ -46,6 +47,7 @@ pub struct Gate {
     shards: Box<[Mutex<Shard>]>,
     /// Each moves when something is forgotten, so that whoever had read it before cannot bring it back.
     marks: Box<[AtomicU64]>,
+    made: Instant,
 }
 
 /// What had been forgotten when a record was asked for.
@@ -62,7 +64,13 @@ impl Gate {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
             marks: (0..MARKS).map(|_| AtomicU64::default()).collect(),
+            made: Instant::now(),
         }
+    }
+
+    /// This process's own time, which is never set back.
+    fn here(&self) -> u64 {
+        Millis::from_std(self.made.elapsed()).0
     }
 
     fn shard(&self, id: &Id) -> &Mutex<Shard> {
@@ -82,11 +90,13 @@ impl Gate {
     /// The recorded answer, if this process knows it for certain: unexpired at `now`, and of this very request.
     #[must_use]
     pub fn look_up(&self, id: &Id, print: Option<&Fingerprint>, now: Stamp) -> Option<Replay> {
-        self.shard(id).lock().look_up(id, print, now)
+        self.shard(id).lock().look_up(id, print, now, || self.here())
     }
 
-    /// Remembers a final answer, at most `until` where it may change without this process knowing.
-    pub fn insert(&self, id: &Id, tenant: Tag, guard: Option<&Fingerprint>, replay: &Replay, until: Option<Stamp>) {
+    /// Remembers a final answer, at most for so long where it may change without this process knowing. That is counted
+    /// by this process: the store's clock may be set back, and what it says then is no reason to believe longer.
+    pub fn insert(&self, id: &Id, tenant: Tag, guard: Option<&Fingerprint>, replay: &Replay, most: Option<Millis>) {
+        let until = most.map(|most| self.here().saturating_add(most.0));
         if let Some(answer) = Answer::of(guard, replay, until) {
             self.shard(id).lock().insert(id, tenant, answer);
         }
@@ -99,9 +109,10 @@ impl Gate {
         tenant: Tag,
         guard: Option<&Fingerprint>,
         replay: &Replay,
-        until: Option<Stamp>,
+        most: Option<Millis>,
         mark: Mark,
     ) {
+        let until = most.map(|most| self.here().saturating_add(most.0));
         if let Some(answer) = Answer::of(guard, replay, until) {
             let mut shard = self.shard(id).lock();
             if self.mark(id) == mark {

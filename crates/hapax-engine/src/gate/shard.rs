@@ -83,11 +83,17 @@ impl Shard {
         self.table.find(hash(id), |at| self.slots[*at as usize].id == *id).copied()
     }
 
-    pub(super) fn look_up(&mut self, id: &Id, print: Option<&Fingerprint>, now: Stamp) -> Option<Replay> {
+    pub(super) fn look_up(
+        &mut self,
+        id: &Id,
+        print: Option<&Fingerprint>,
+        now: Stamp,
+        here: impl FnOnce() -> u64,
+    ) -> Option<Replay> {
         let at = self.find(id)?;
         let slot = &mut self.slots[at as usize];
         let answer = slot.answer.as_ref()?;
-        if answer.expired(now) {
+        if answer.expired(now, here) {
             self.remove(at);
             return None;
         }
