@@ -10,6 +10,7 @@ pub(crate) struct Program {
     pub(crate) package: &'static str,
     /// `None`: the package's only program.
     pub(crate) bin: Option<&'static str>,
+    pub(crate) features: &'static [&'static str],
 }
 
 impl Program {
@@ -22,6 +23,9 @@ impl Program {
         let mut line = vec!["cargo", "run", "--release", "-p", self.package];
         if let Some(bin) = self.bin {
             line.extend(["--bin", bin]);
+        }
+        for feature in self.features {
+            line.extend(["--features", feature]);
         }
         line.push("--");
         line.extend(args);
@@ -58,7 +62,7 @@ mod tests {
     use super::*;
     use crate::metadata::{Target, made_up};
 
-    const MODEL: Program = Program { package: "hapax-sim", bin: Some("model") };
+    const MODEL: Program = Program { package: "hapax-sim", bin: Some("model"), features: &[] };
 
     #[test]
     fn a_missing_program_names_the_file_it_belongs_in() {

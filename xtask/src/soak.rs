@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::failure::{Failure, Result};
 use crate::program::{Program, passed_on};
 
-const PROGRAM: Program = Program { package: "hapax-sim", bin: Some("soak") };
+const PROGRAM: Program = Program { package: "hapax-sim", bin: Some("soak"), features: &[] };
 
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     let args = passed_on(args);

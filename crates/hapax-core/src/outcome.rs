@@ -35,6 +35,25 @@ impl OutcomeClass {
         Self::Cancelled,
         Self::Unknown,
     ];
+
+    /// The number by which a class is stored and digested. It is never given a second meaning.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Success => 1,
+            Self::FinalFailure => 2,
+            Self::RetryableFailure => 3,
+            Self::NotRecordable => 4,
+            Self::NotAdmitted => 5,
+            Self::Cancelled => 6,
+            Self::Unknown => 7,
+        }
+    }
+
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.number() == number)
+    }
 }
 
 /// What an outcome carries.
@@ -89,7 +108,7 @@ impl Outcome {
             hash.update(bytes);
         };
         part(b"hapax.outcome.v1");
-        part(&[class_number(self.class)]);
+        part(&[self.class.number()]);
         part(&self.status.to_be_bytes());
         part(&(self.headers.len() as u64).to_be_bytes());
         for (name, value) in &self.headers {
@@ -140,6 +159,15 @@ impl Outcome {
         }
     }
 
+    /// Whether the body lies inline and has more bytes than this.
+    #[must_use]
+    pub const fn body_is_longer_than(&self, bytes: usize) -> bool {
+        match &self.body {
+            Body::Inline(body) => body.len() > bytes,
+            Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => false,
+        }
+    }
+
     /// Moves an inline body that is longer than `most` out of line, and returns what has to be stored first.
     pub fn put_out_of_line(&mut self, body: BodyId, most: usize) -> Option<(BodyId, Bytes)> {
         match &self.body {
@@ -157,16 +185,4 @@ impl Outcome {
 #[must_use]
 pub fn body_digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
-}
-
-const fn class_number(class: OutcomeClass) -> u8 {
-    match class {
-        OutcomeClass::Success => 1,
-        OutcomeClass::FinalFailure => 2,
-        OutcomeClass::RetryableFailure => 3,
-        OutcomeClass::NotRecordable => 4,
-        OutcomeClass::NotAdmitted => 5,
-        OutcomeClass::Cancelled => 6,
-        OutcomeClass::Unknown => 7,
-    }
 }

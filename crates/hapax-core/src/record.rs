@@ -231,6 +231,12 @@ impl Record {
     /// later write cannot move it.
     #[must_use]
     pub fn settled(mut self, version: Version, stamp: Stamp) -> Self {
+        self.settle(version, stamp);
+        self
+    }
+
+    /// As [`Record::settled`], in place.
+    pub fn settle(&mut self, version: Version, stamp: Stamp) {
         self.attempt.begun = self.attempt.begun.settled(stamp);
         self.attempt.fence = Fence::At(self.attempt.fence.resolve(version));
         match &mut self.state {
@@ -240,7 +246,6 @@ impl Record {
             State::Committed(done) | State::Rejected(done) => done.decided = done.decided.settled(stamp),
             State::Tombstone(stone) => stone.decided = stone.decided.settled(stamp),
         }
-        self
     }
 
     /// The bodies beside this record that it names.

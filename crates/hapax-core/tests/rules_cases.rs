@@ -1,6 +1,6 @@
 //! Accidents found on paper, each with what holds instead. The names are those of the list of cases.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::wildcard_enum_match_arm, reason = "tests")]
 
 mod rules_support;
 
@@ -130,6 +130,20 @@ fn c3_disowning_moves_the_version_of_what_its_own_nonce_left() {
     assert_eq!(cell.state(), StateName::Absent);
     assert_eq!(cell.ask(Command::Disown { nonce: nonce(1), expected: found }), OK);
     assert!(!cell.land(late));
+}
+
+/// The same without any window: the reply to a begin is lost, an operator opens the attempt, the begin is sent again and
+/// times out on its way. The disowning finds its own nonce on an attempt that is over, and takes that for settled.
+#[test]
+fn c3_disowning_after_its_own_attempt_was_resolved() {
+    let mut cell = Cell::new(policy());
+    cell.granted(begin(1, Effect::Unsafe));
+    assert_eq!(cell.ask(run_again(cell.version)), OK);
+    let found = cell.version;
+    let late = cell.send(Command::Begin(begin(1, Effect::Unsafe)));
+    assert_eq!(cell.ask(Command::Disown { nonce: nonce(1), expected: found }), OK);
+    assert!(!cell.land(late));
+    assert_eq!(cell.state(), StateName::Open);
 }
 
 /// Start times out in flight; the lease lapses; the release answers "already" without writing; the late start lands:

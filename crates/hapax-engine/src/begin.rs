@@ -121,6 +121,7 @@ impl Engine {
                     fence,
                     lease: grant.lease,
                     about: Arc::clone(&prepared.about),
+                    policy: Arc::clone(&prepared.policy),
                     held: Arc::new(Held {
                         seen: carried.seen.into(),
                         deadline: deadline.into(),
@@ -268,7 +269,7 @@ impl Inner {
         let Some(record) = &seen.record else { return self.gate.forget(id) };
         match (hapax_core::final_answer(record), seen.mark) {
             (Some(replay), Some(mark)) => {
-                let until = (!self.store.single_writer()).then(|| seen.store_now().plus(GATE_ON_SHARED_STORES));
+                let until = (!self.store.single_writer()).then(|| self.now(seen).plus(GATE_ON_SHARED_STORES));
                 self.gate.insert_seen(id, record.about.tenant_tag, record.guard(), &replay, until, mark);
             }
             (Some(_), None) => {}
@@ -286,6 +287,7 @@ impl Inner {
             fence: Version::NEVER,
             lease: prepared.lease.unwrap_or(prepared.policy.lease),
             about: Arc::clone(&prepared.about),
+            policy: Arc::clone(&prepared.policy),
             held: Arc::new(Held {
                 seen: Seen::nothing().into(),
                 deadline: Instant::now().into(),

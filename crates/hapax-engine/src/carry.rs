@@ -7,7 +7,10 @@
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
-use hapax_core::{Command, Id, Policy, Record, Reply, Step, Tag, Version, Write, apply, command::Begin, record::About};
+use hapax_core::{
+    Command, Id, Moment, Policy, Record, Reply, Step, Tag, Version, WallMillis, Write, apply, command::Begin,
+    record::About,
+};
 use hapax_store::{BodyId, StoreError, Swap, Usage, codec};
 
 use crate::{disown::Sent, engine::Inner, seen::Seen, stats::count};
@@ -41,11 +44,7 @@ impl Inner {
         loop {
             let mark = self.gate.mark(id);
             match self.in_time("get", self.store.get(id)).await {
-                Ok(snapshot) => {
-                    let seen = Seen::read(&snapshot, &self.store_name, id)?.marked(mark);
-                    self.heard(&seen);
-                    return Ok(seen);
-                }
+                Ok(snapshot) => return Ok(self.seen(&snapshot, id)?.marked(mark)),
                 Err(error) => tries.again(error).await?,
             }
         }
@@ -85,28 +84,28 @@ impl Inner {
     /// Applies a command to the record, starting from what is known of it.
     ///
     /// `about` is what the event is told about where no record names it.
-    pub(crate) async fn carry(
-        &self,
-        policy: &Policy,
-        id: &Id,
+    pub(crate) fn carry<'a>(
+        &'a self,
+        policy: &'a Policy,
+        id: &'a Id,
         seen: Seen,
-        about: &Arc<About>,
+        about: &'a Arc<About>,
         command: Command,
-    ) -> Result<Carried, NotCarried> {
-        self.carry_told(policy, id, seen, about, command, None, &Sent::nothing()).await
+    ) -> impl Future<Output = Result<Carried, NotCarried>> + Send + 'a {
+        self.carry_told(policy, id, seen, about, command, None, None)
     }
 
     /// Carries a begin and tells on the way what was sent, for a caller that may go away before the answer.
-    pub(crate) async fn carry_begin(
-        &self,
-        policy: &Policy,
-        id: &Id,
+    pub(crate) fn carry_begin<'a>(
+        &'a self,
+        policy: &'a Policy,
+        id: &'a Id,
         seen: Seen,
-        about: &Arc<About>,
+        about: &'a Arc<About>,
         begin: Begin,
-        sent: &Sent,
-    ) -> Result<Carried, NotCarried> {
-        self.carry_told(policy, id, seen, about, Command::Begin(begin), None, sent).await
+        sent: &'a Sent,
+    ) -> impl Future<Output = Result<Carried, NotCarried>> + Send + 'a {
+        self.carry_told(policy, id, seen, about, Command::Begin(begin), None, Some(sent))
     }
 
     pub(crate) async fn carry_as(
@@ -118,7 +117,7 @@ impl Inner {
         command: Command,
         actor: Option<Arc<str>>,
     ) -> Result<Carried, NotCarried> {
-        self.carry_told(policy, id, seen, about, command, actor, &Sent::nothing()).await
+        self.carry_told(policy, id, seen, about, command, actor, None).await
     }
 
     #[allow(clippy::too_many_arguments, reason = "the one loop behind the three above")]
@@ -130,32 +129,35 @@ impl Inner {
         about: &Arc<About>,
         command: Command,
         actor: Option<Arc<str>>,
-        sent: &Sent,
+        sent: Option<&Sent>,
     ) -> Result<Carried, NotCarried> {
         let mut tries = Tries::new(self);
         let mut unsettled = None;
         loop {
-            let mut step = apply(policy, seen.current(), command.clone(), seen.moment(self.wall_now()));
+            let moment = Moment { now: self.now(&seen), wall: self.wall_now() };
+            let mut step = apply(policy, seen.current(), command.clone(), moment);
             let next = match std::mem::replace(&mut step.write, Write::Nothing) {
                 Write::Nothing => {
-                    self.tell(id, about, &step, actor);
+                    self.tell(id, about, &step, moment.wall, actor);
                     return Ok(Carried { reply: step.reply, seen, unsettled });
                 }
-                Write::Put(record) => Some(*record),
+                Write::Put(record) => Some(record),
                 Write::Remove => None,
             };
-            sent.set(seen.version);
+            if let Some(sent) = sent {
+                sent.set(seen.version);
+            }
             match self.write(id, &seen, next, &mut step).await {
                 Ok(Written::Swapped(after)) => {
-                    self.heard(&after);
-                    self.settle(id, about, &step, &after, actor).await;
+                    self.settle(id, about, &step, &after, moment.wall, actor).await;
                     return Ok(Carried { reply: step.reply, seen: after, unsettled });
                 }
                 Ok(Written::Conflict(now)) => {
                     // This write did not happen; an earlier one of unknown fate may have.
-                    match unsettled {
-                        None => sent.clear(),
-                        Some(before) => sent.set(before),
+                    match (sent, unsettled) {
+                        (Some(sent), None) => sent.clear(),
+                        (Some(sent), Some(before)) => sent.set(before),
+                        (None, _) => {}
                     }
                     seen = now;
                 }
@@ -173,23 +175,35 @@ impl Inner {
         }
     }
 
-    async fn write(&self, id: &Id, seen: &Seen, next: Option<Record>, step: &mut Step) -> Result<Written, StoreError> {
+    async fn write(
+        &self,
+        id: &Id,
+        seen: &Seen,
+        next: Option<Arc<Record>>,
+        step: &mut Step,
+    ) -> Result<Written, StoreError> {
         if let Some((body, bytes)) = step.put_body.take() {
             self.put_body(id, body, bytes).await?;
         }
-        let envelope = next.as_ref().map(codec::seal);
+        let envelope = next.as_deref().map(codec::seal);
         let mark = self.gate.mark(id);
         match self.in_time("swap", self.store.swap(id, seen.version, envelope)).await? {
-            Swap::Swapped { version, stamp } => Ok(Written::Swapped(Seen::written(next, version, stamp).marked(mark))),
-            Swap::Conflict(snapshot) => {
-                Seen::read(&snapshot, &self.store_name, id).map(|seen| Written::Conflict(seen.marked(mark)))
-            }
+            Swap::Swapped { version, stamp } => Ok(Written::Swapped(self.written(next, version, stamp).marked(mark))),
+            Swap::Conflict(snapshot) => Ok(Written::Conflict(self.seen(&snapshot, id)?.marked(mark))),
         }
     }
 
     /// What follows once the write is durable.
-    async fn settle(&self, id: &Id, about: &Arc<About>, step: &Step, after: &Seen, actor: Option<Arc<str>>) {
-        self.tell(id, about, step, actor);
+    async fn settle(
+        &self,
+        id: &Id,
+        about: &Arc<About>,
+        step: &Step,
+        after: &Seen,
+        wall: WallMillis,
+        actor: Option<Arc<str>>,
+    ) {
+        self.tell(id, about, step, wall, actor);
         self.warm(id, after);
         for body in &step.drop_bodies {
             self.drop_body(*body).await;

@@ -23,7 +23,6 @@ use crate::{
     join::Joins,
     probe::{Probe, Probes},
     quota::Quotas,
-    seen::Seen,
     settings::Settings,
     shadow::ShadowLog,
     stats::{Counters, Stats},
@@ -294,7 +293,7 @@ impl Inner {
     pub(crate) fn policy_of(&self, about: &About) -> Arc<Policy> {
         let policies = self.policies.read();
         let plain = about.surface.strip_suffix(Surface::SHADOW).unwrap_or(&about.surface);
-        Arc::clone(Surface::new(plain).map_or(&policies.standard, |surface| policies.of(&surface)))
+        Arc::clone(policies.by_surface.get(plain).unwrap_or(&policies.standard))
     }
 
     pub(crate) fn wall_now(&self) -> WallMillis {
@@ -310,17 +309,15 @@ impl Inner {
         heard.plus(hapax_core::Millis::from_std(at.elapsed()))
     }
 
-    pub(crate) fn heard(&self, seen: &Seen) {
-        if self.store.now().is_none() {
-            *self.heard.write() = (seen.store_now(), Instant::now());
-        }
+    pub(crate) fn heard(&self, now: Stamp) {
+        *self.heard.write() = (now, Instant::now());
     }
 
     /// Everything that follows from a step once it is settled: events, counters, gate, bodies.
-    pub(crate) fn tell(&self, id: &Id, about: &Arc<About>, step: &Step, actor: Option<Arc<str>>) {
+    pub(crate) fn tell(&self, id: &Id, about: &Arc<About>, step: &Step, wall: WallMillis, actor: Option<Arc<str>>) {
         if let Some(event) = &step.event {
             self.counters.event(event);
-            self.events.log(self.wall_now(), *id, Arc::clone(about), event.clone(), actor);
+            self.events.log(wall, *id, Arc::clone(about), event.clone(), actor);
         }
     }
 }

@@ -62,7 +62,7 @@ impl fmt::Debug for Explanation {
 impl Engine {
     pub async fn explain(&self, id: &Id) -> Result<Explanation, EngineError> {
         let seen = self.inner.read(id).await?;
-        let now = seen.store_now();
+        let now = self.inner.now(&seen);
         let record = seen.record.as_deref().and_then(|record| as_read(record, now)).map(Cow::into_owned);
         let policy = self.inner.policy_for(&seen);
         Ok(Explanation {

@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use hapax_core::{Body, Id, Millis, State, Verdict, Waiting, judge_waiter, lease_end};
+use hapax_core::{Body, Id, Millis, Moment, State, Verdict, Waiting, judge_waiter, lease_end};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use tokio::{
@@ -126,7 +126,7 @@ impl Engine {
     }
 
     async fn judge(&self, prepared: &Prepared, shown: Seen, attempt: u32) -> Result<Option<Begun>, EngineError> {
-        let moment = shown.moment(self.inner.wall_now());
+        let moment = Moment { now: self.inner.now(&shown), wall: self.inner.wall_now() };
         let print = prepared.fingerprint.as_ref();
         match judge_waiter(&prepared.policy, shown.current(), print, attempt, moment) {
             Waiting::Wait => Ok(None),
@@ -171,8 +171,8 @@ async fn watch_board(inner: &Inner, id: &Id, board: &Board, wait: &mut std::time
     loop {
         let Ok(seen) = inner.read(id).await else { return Some(Broken) };
         *wait = inner.settings.store_backoff;
-        let lapse = lapse_of(&seen);
-        if board.borrow().as_ref().is_none_or(|shown| news(shown, &seen)) {
+        let lapse = inner.lapse_of(&seen);
+        if board.borrow().as_ref().is_none_or(|shown| inner.news(shown, &seen)) {
             board.send_replace(Some(seen));
         }
         tokio::select! {
@@ -189,19 +189,21 @@ async fn watch_board(inner: &Inner, id: &Id, board: &Board, wait: &mut std::time
     }
 }
 
-/// Whether waiters have to look again: the record changed, or its lease has run out.
-fn news(shown: &Seen, seen: &Seen) -> bool {
-    shown.version != seen.version || lapse_of(seen).is_none()
-}
+impl Inner {
+    /// Whether waiters have to look again: the record changed, or its lease has run out.
+    fn news(&self, shown: &Seen, seen: &Seen) -> bool {
+        shown.version != seen.version || self.lapse_of(seen).is_none()
+    }
 
-/// When the running lease ends, on this process's clock. `None`: nothing runs, or it ran out.
-fn lapse_of(seen: &Seen) -> Option<Instant> {
-    match &seen.record.as_deref()?.state {
-        State::Pending(pending) => {
-            let end = lease_end(&pending.lease);
-            (seen.store_now() < end).then(|| seen.instant_of(end))
+    /// When the running lease ends, on this process's clock. `None`: nothing runs, or it ran out.
+    fn lapse_of(&self, seen: &Seen) -> Option<Instant> {
+        match &seen.record.as_deref()?.state {
+            State::Pending(pending) => {
+                let end = lease_end(&pending.lease);
+                (self.now(seen) < end).then(|| self.instant_of(seen, end))
+            }
+            State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => None,
         }
-        State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => None,
     }
 }
 

@@ -30,5 +30,8 @@ fn selection(policy: &Policy) -> Result<Selection, EngineError> {
     let wrong = |error: hapax_core::identity::PointerError| EngineError::Fingerprint(error.to_string());
     let fields = pointers(&policy.fingerprint.fields).map_err(wrong)?;
     let ignore = pointers(&policy.fingerprint.ignore).map_err(wrong)?;
-    Selection::all().fields(fields).ignore(ignore).map_err(wrong)
+    // No fields named means all of them. A selection of none would guard nothing.
+    let all = Selection::all();
+    let selected = if fields.is_empty() { all } else { all.fields(fields) };
+    selected.ignore(ignore).map_err(wrong)
 }

@@ -81,7 +81,7 @@ impl Probes {
     }
 
     fn of(&self, about: &About) -> Option<Arc<dyn Probe>> {
-        Surface::new(&about.surface).ok().and_then(|surface| self.0.get(&surface).cloned())
+        self.0.get(&*about.surface).cloned()
     }
 }
 
@@ -117,7 +117,7 @@ impl Engine {
     pub async fn probe(&self, id: &Id) -> Result<Probed, StoreError> {
         let inner = &*self.inner;
         let seen = inner.read(id).await?;
-        let Some(record) = in_doubt(&seen) else { return Ok(Probed::NotAsked) };
+        let Some(record) = inner.in_doubt(&seen) else { return Ok(Probed::NotAsked) };
         let Some(probe) = inner.probes.of(&record.about) else { return Ok(Probed::NotAsked) };
         let Some((doubt, version)) = inner.claim(id, seen, &record).await? else { return Ok(Probed::Claimed) };
         let found = ask(probe, doubt, inner.settings.probe_timeout).await;
@@ -147,7 +147,7 @@ impl Inner {
         let probes = doubt.probes;
         let wait = backoff(self.settings.probe_first, self.settings.probe_longest, probes);
         let asking = self.settings.probe_timeout.max(wait);
-        let next_at = seen.store_now().plus(Millis::from_std(asking));
+        let next_at = self.now(&seen).plus(Millis::from_std(asking));
         let policy = self.policy_of(&record.about);
         let command = Command::ClaimProbe { version: seen.version, next_at };
         let carried = self.carry(&policy, id, seen, &record.about, command).await?;
@@ -178,10 +178,12 @@ async fn ask(probe: Arc<dyn Probe>, doubt: Doubt, most: Duration) -> Found {
     }
 }
 
-/// The record as it reads now, if its end is unknown.
-fn in_doubt(seen: &Seen) -> Option<Record> {
-    let read = hapax_core::as_read(seen.record.as_deref()?, seen.store_now())?.into_owned();
-    matches!(read.state, State::InDoubt(_)).then_some(read)
+impl Inner {
+    /// The record as it reads now, if its end is unknown.
+    fn in_doubt(&self, seen: &Seen) -> Option<Record> {
+        let read = hapax_core::as_read(seen.record.as_deref()?, self.now(seen))?.into_owned();
+        matches!(read.state, State::InDoubt(_)).then_some(read)
+    }
 }
 
 fn backoff(first: Duration, longest: Duration, probes: u32) -> Duration {

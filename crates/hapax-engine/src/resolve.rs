@@ -16,16 +16,16 @@ impl Engine {
         let inner = &*self.inner;
         let seen = inner.read(id).await?;
         let Some(record) = &seen.record else { return Err(EngineError::NotFound(*id)) };
+        let (policy, about) = (inner.policy_for(&seen), seen.about());
         resolve.resolution = match resolve.resolution {
             Resolution::Committed(outcome) => {
-                Resolution::Committed(inner.laid_out(id, record.token(), outcome, &seen).await?)
+                Resolution::Committed(inner.laid_out(&policy, id, record.token(), outcome).await?)
             }
             Resolution::Rejected(outcome) => {
-                Resolution::Rejected(inner.laid_out(id, record.token(), outcome, &seen).await?)
+                Resolution::Rejected(inner.laid_out(&policy, id, record.token(), outcome).await?)
             }
             Resolution::Open(posture) => Resolution::Open(posture),
         };
-        let (policy, about) = (inner.policy_for(&seen), seen.about());
         let (actor, reason) = (Arc::clone(&resolve.actor), Arc::clone(&resolve.reason));
         let command = Command::Resolve(resolve);
         let carried = inner

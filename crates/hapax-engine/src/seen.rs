@@ -1,66 +1,89 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use hapax_core::{Current, Millis, Moment, Record, Stamp, Version, WallMillis};
+use hapax_core::{Current, Id, Millis, Record, Stamp, Version};
 use hapax_store::{Snapshot, StoreError, codec};
 use tokio::time::Instant;
 
-use crate::gate::Mark;
+use crate::{engine::Inner, gate::Mark};
 
-/// A record as this process last saw it, and when that was.
+/// A record as this process last saw it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) record: Option<Arc<Record>>,
     pub(crate) version: Version,
-    now: Stamp,
-    at: Instant,
+    when: When,
     /// What the gate had forgotten when the store was asked.
     pub(crate) mark: Option<Mark>,
 }
 
+/// What is known of the store's time.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    /// The store lives here: it can be asked whenever needed.
+    Ask,
+    /// What it said, and when.
+    Said { now: Stamp, at: Instant },
+}
+
 impl Seen {
     /// Nothing was read: the id is taken to be one that was never written. The swap finds out.
-    pub(crate) fn nothing() -> Self {
-        Self { record: None, version: Version::NEVER, now: Stamp(0), at: Instant::now(), mark: None }
-    }
-
-    pub(crate) fn read(snapshot: &Snapshot, store: &str, id: &hapax_core::Id) -> Result<Self, StoreError> {
-        let record = snapshot.record.as_ref().map(codec::open).transpose().map_err(|error| StoreError::Corrupt {
-            store: store.to_owned(),
-            place: format!("record {id}"),
-            reason: error.to_string(),
-        })?;
-        let record = record.map(|record| Arc::new(record.settled(snapshot.version, snapshot.stamp)));
-        Ok(Self { record, version: snapshot.version, now: snapshot.now, at: Instant::now(), mark: None })
-    }
-
-    /// What this process itself wrote.
-    pub(crate) fn written(record: Option<Record>, version: Version, stamp: Stamp) -> Self {
-        let record = record.map(|record| Arc::new(record.settled(version, stamp)));
-        Self { record, version, now: stamp, at: Instant::now(), mark: None }
+    pub(crate) const fn nothing() -> Self {
+        Self { record: None, version: Version::NEVER, when: When::Ask, mark: None }
     }
 
     pub(crate) const fn marked(mut self, mark: Mark) -> Self {
         self.mark = Some(mark);
         self
     }
+}
 
-    pub(crate) fn current(&self) -> Current<'_> {
-        Current { record: self.record.as_deref(), version: self.version }
+impl Inner {
+    pub(crate) fn seen(&self, snapshot: &Snapshot, id: &Id) -> Result<Seen, StoreError> {
+        let record = snapshot.record.as_ref().map(codec::open).transpose().map_err(|error| StoreError::Corrupt {
+            store: self.store_name.clone(),
+            place: format!("record {id}"),
+            reason: error.to_string(),
+        })?;
+        let record = record.map(|record| Arc::new(record.settled(snapshot.version, snapshot.stamp)));
+        Ok(Seen { record, version: snapshot.version, when: self.when(snapshot.now), mark: None })
     }
 
-    /// The store's time now, as far as can be told without asking: what it said, and what has passed since.
-    pub(crate) fn store_now(&self) -> Stamp {
-        self.now.plus(Millis(u64::try_from(self.at.elapsed().as_millis()).unwrap_or(u64::MAX)))
+    /// What this process itself wrote.
+    pub(crate) fn written(&self, mut record: Option<Arc<Record>>, version: Version, stamp: Stamp) -> Seen {
+        if let Some(record) = &mut record {
+            Arc::make_mut(record).settle(version, stamp);
+        }
+        Seen { record, version, when: self.when(stamp), mark: None }
     }
 
-    pub(crate) fn moment(&self, wall: WallMillis) -> Moment {
-        Moment { now: self.store_now(), wall }
+    fn when(&self, now: Stamp) -> When {
+        if self.store.now().is_some() {
+            return When::Ask;
+        }
+        let said = When::Said { now, at: Instant::now() };
+        self.heard(now);
+        said
+    }
+
+    /// The store's time now. A store that lives elsewhere is not asked: what it said, and what has passed since.
+    pub(crate) fn now(&self, seen: &Seen) -> Stamp {
+        match seen.when {
+            When::Ask => self.store_now(),
+            When::Said { now, at } => now.plus(Millis(u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX))),
+        }
     }
 
     /// When a moment of the store will come on this process's clock.
-    pub(crate) fn instant_of(&self, stamp: Stamp) -> Instant {
-        let wait = stamp.since(self.now).as_std();
+    pub(crate) fn instant_of(&self, seen: &Seen, stamp: Stamp) -> Instant {
+        let wait = stamp.since(self.now(seen)).as_std();
+        let here = Instant::now();
         // A moment that far ahead never comes in this process; any later one will do.
-        self.at.checked_add(wait).unwrap_or_else(|| self.at + std::time::Duration::from_secs(86_400 * 365))
+        here.checked_add(wait).unwrap_or_else(|| here + Duration::from_secs(86_400 * 365))
+    }
+}
+
+impl Seen {
+    pub(crate) fn current(&self) -> Current<'_> {
+        Current { record: self.record.as_deref(), version: self.version }
     }
 }

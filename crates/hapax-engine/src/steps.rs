@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Body, BodyId, Command, Id, Millis, Outcome, OutcomeClass, Policy, Reply, Token, Version,
+    BodyId, Command, Id, Millis, Outcome, OutcomeClass, Policy, Reply, Token, Version,
     command::{Conflict, Done, Refused, Release},
     policy::Disposition,
     record::About,
@@ -59,19 +59,19 @@ impl Engine {
 
     pub async fn complete(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
-        let outcome = self.inner.laid_out(id, token, outcome, &seen).await?;
+        let outcome = self.inner.laid_out(&self.inner.policy_for(&seen), id, token, outcome).await?;
         self.step_from(id, seen, Command::Complete { token, outcome }).await
     }
 
     pub async fn reject(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
-        let outcome = self.inner.laid_out(id, token, outcome, &seen).await?;
+        let outcome = self.inner.laid_out(&self.inner.policy_for(&seen), id, token, outcome).await?;
         self.step_from(id, seen, Command::Reject { token, outcome }).await
     }
 
     pub async fn fail(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
-        let outcome = self.inner.laid_out_failure(id, token, outcome, &seen).await?;
+        let outcome = self.inner.laid_out_failure(&self.inner.policy_for(&seen), id, token, outcome).await?;
         self.step_from(id, seen, Command::Fail { token, outcome }).await
     }
 
@@ -83,7 +83,7 @@ impl Engine {
     pub async fn finish(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
         let policy = self.inner.policy_for(&seen);
-        let command = self.inner.laid_out_ending(id, ending(&policy, token, outcome), &seen).await?;
+        let command = self.inner.laid_out_ending(&policy, id, ending(&policy, token, outcome)).await?;
         self.step_from(id, seen, command).await
     }
 
@@ -142,8 +142,7 @@ impl Ticket {
     }
 
     pub async fn fail(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
-        let seen = self.held.seen.lock().clone();
-        let outcome = engine.inner.laid_out_failure(&self.id, self.token, outcome, &seen).await?;
+        let outcome = engine.inner.laid_out_failure(&self.policy, &self.id, self.token, outcome).await?;
         self.carry(&engine.inner, Command::Fail { token: self.token, outcome }).await
     }
 
@@ -153,20 +152,16 @@ impl Ticket {
 
     /// As [`Engine::finish`], without reading first: one swap against the version this ticket holds.
     pub async fn finish(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
-        let policy = engine.inner.policy_of(&self.about);
-        let seen = self.held.seen.lock().clone();
-        let ending = ending(&policy, self.token, outcome);
-        let ending = engine.inner.laid_out_ending(&self.id, ending, &seen).await?;
+        let ending = ending(&self.policy, self.token, outcome);
+        let ending = engine.inner.laid_out_ending(&self.policy, &self.id, ending).await?;
         self.carry(&engine.inner, ending).await
     }
 
     async fn laid_out(&self, inner: &Inner, outcome: Outcome) -> Result<Outcome, EngineError> {
-        let seen = self.held.seen.lock().clone();
-        inner.laid_out(&self.id, self.token, outcome, &seen).await
+        inner.laid_out(&self.policy, &self.id, self.token, outcome).await
     }
 
     async fn carry(&self, inner: &Inner, command: Command) -> Result<Stepped, EngineError> {
-        let policy = inner.policy_of(&self.about);
         let seen = self.held.seen.lock().clone();
         let ends = match &command {
             Command::Complete { .. } | Command::Reject { .. } | Command::Fail { .. } | Command::Release { .. } => true,
@@ -180,8 +175,10 @@ impl Ticket {
             | Command::Expire
             | Command::Evict { .. } => false,
         };
-        let Carried { reply, seen, unsettled: _ } =
-            inner.carry(&policy, &self.id, seen, &self.about, command).await.map_err(hapax_store::StoreError::from)?;
+        let Carried { reply, seen, unsettled: _ } = inner
+            .carry(&self.policy, &self.id, seen, &self.about, command)
+            .await
+            .map_err(hapax_store::StoreError::from)?;
         if ends && matches!(reply, Reply::Done(_) | Reply::Fenced) {
             drop(self.held.running.lock().take());
         }
@@ -200,16 +197,16 @@ impl Inner {
     }
 
     /// Lays out the outcome of whichever command ends the attempt.
-    async fn laid_out_ending(&self, id: &Id, ending: Command, seen: &Seen) -> Result<Command, EngineError> {
+    async fn laid_out_ending(&self, policy: &Policy, id: &Id, ending: Command) -> Result<Command, EngineError> {
         Ok(match ending {
             Command::Complete { token, outcome } => {
-                Command::Complete { token, outcome: self.laid_out(id, token, outcome, seen).await? }
+                Command::Complete { token, outcome: self.laid_out(policy, id, token, outcome).await? }
             }
             Command::Reject { token, outcome } => {
-                Command::Reject { token, outcome: self.laid_out(id, token, outcome, seen).await? }
+                Command::Reject { token, outcome: self.laid_out(policy, id, token, outcome).await? }
             }
             Command::Fail { token, outcome } => {
-                Command::Fail { token, outcome: self.laid_out_failure(id, token, outcome, seen).await? }
+                Command::Fail { token, outcome: self.laid_out_failure(policy, id, token, outcome).await? }
             }
             other @ (Command::Begin(_)
             | Command::Start { .. }
@@ -227,10 +224,10 @@ impl Inner {
     /// As [`Inner::laid_out`]. Of an end that nobody can judge no record keeps anything.
     async fn laid_out_failure(
         &self,
+        policy: &Policy,
         id: &Id,
         token: Token,
         outcome: Outcome,
-        seen: &Seen,
     ) -> Result<Outcome, EngineError> {
         match outcome.class {
             OutcomeClass::Unknown => Ok(outcome),
@@ -239,7 +236,7 @@ impl Inner {
             | OutcomeClass::RetryableFailure
             | OutcomeClass::NotRecordable
             | OutcomeClass::NotAdmitted
-            | OutcomeClass::Cancelled => self.laid_out(id, token, outcome, seen).await,
+            | OutcomeClass::Cancelled => self.laid_out(policy, id, token, outcome).await,
         }
     }
 
@@ -248,15 +245,14 @@ impl Inner {
     /// Its name follows from what it is: whoever comes with another outcome, and is refused, overwrites nothing.
     pub(crate) async fn laid_out(
         &self,
+        policy: &Policy,
         id: &Id,
         token: Token,
         mut outcome: Outcome,
-        seen: &Seen,
     ) -> Result<Outcome, EngineError> {
-        let policy = self.policy_for(seen);
         outcome.drop_body_above(policy.capture.max_body);
         let inline = policy.capture.inline as usize;
-        if !matches!(&outcome.body, Body::Inline(bytes) if bytes.len() > inline) {
+        if !outcome.body_is_longer_than(inline) {
             return Ok(outcome);
         }
         let parts: [&[u8]; 4] = [&id.0, &token.attempt.to_be_bytes(), &token.nonce.0, &outcome.digest()];

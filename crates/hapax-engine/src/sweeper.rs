@@ -51,7 +51,7 @@ impl Engine {
     /// One whole pass.
     pub async fn sweep(&self) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
-        let now = self.inner.read(&NOBODY).await?.store_now();
+        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
         for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
             self.inner.sweep_index(index, &mut swept).await?;
         }
@@ -174,7 +174,7 @@ impl Inner {
                 let (about, counted) = (seen.about(), counts(&seen));
                 // What time has taken already is only written down.
                 let command =
-                    if moved_by_time(&seen) { Command::Expire } else { Command::Evict { tombstones_full: false } };
+                    if self.moved_by_time(&seen) { Command::Expire } else { Command::Evict { tombstones_full: false } };
                 let carried = self.carry(policy, id, seen, &about, command).await.map_err(StoreError::from)?;
                 match carried.reply {
                     Reply::Done(done) if !done.already && counted && !counts(&carried.seen) => return Ok(true),
@@ -207,8 +207,11 @@ fn counts(seen: &Seen) -> bool {
     seen.record.as_ref().is_some_and(|record| record.state.name() != StateName::Tombstone)
 }
 
-fn moved_by_time(seen: &Seen) -> bool {
-    seen.record.as_ref().is_some_and(|record| !matches!(as_read(record, seen.store_now()), Some(Cow::Borrowed(_))))
+impl Inner {
+    /// Whether time has done something to the record that nobody has written down.
+    fn moved_by_time(&self, seen: &Seen) -> bool {
+        seen.record.as_ref().is_some_and(|record| !matches!(as_read(record, self.now(seen)), Some(Cow::Borrowed(_))))
+    }
 }
 
 /// How many pages of a tenant's oldest records are looked through for one that may be evicted.

@@ -71,7 +71,7 @@ pub struct Change {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Changes {
     /// The latest state of each record that changed, at least once. `next` resumes behind them, and stays valid
-    /// over restarts.
+    /// over restarts. No items: this is the end for now.
     Page { items: Vec<Change>, next: Cursor },
     /// The cursor lies before what is still known: start again from `oldest`, after taking a snapshot.
     Gap { oldest: Cursor },
@@ -138,7 +138,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// as [`Store::durability`] says; a conflict, too, is only reported once what it shows is durable.
     ///
     /// A removal, also of what is already absent, is a write: it gets a version of its own, which is remembered for
-    /// at least as long as another write can be late.
+    /// at least as long as another write can be late. After that the id may read as [`Version::NEVER`] again.
+    ///
+    /// Whoever drops the future before it has answered knows as much as after [`StoreError::Unknown`].
     fn swap<'a>(&'a self, id: &'a Id, expected: Version, next: Option<Envelope>) -> Answer<'a, Swap>;
 
     /// Set up once this answers: every later change wakes it.

@@ -52,6 +52,10 @@ enum Bug {
     BodyNotDropped,
     /// A wrong version is written all the same.
     NoCompare,
+    /// Opened again, it is empty.
+    ForgetsAll,
+    /// A call ends in a panic, which must not end the suite.
+    Panics,
 }
 
 struct Broken {
@@ -200,6 +204,7 @@ impl Store for Broken {
     }
 
     fn drop_body(&self, body: BodyId) -> Answer<'_, ()> {
+        assert!(self.bug != Bug::Panics, "on purpose");
         if self.bug == Bug::BodyNotDropped { Box::pin(async { Ok(()) }) } else { self.inner.drop_body(body) }
     }
 
@@ -279,6 +284,10 @@ impl Harness for Workshop {
         let inner = MemoryStore::new(Arc::clone(&self.clock) as Arc<dyn Clock>);
         let store = Arc::new(Broken { inner, bug: self.bug, state: Mutex::default() });
         Box::pin(async { Ok(store as Arc<dyn Store>) })
+    }
+
+    fn reopen(&self, store: Arc<dyn Store>) -> Answer<'_, Option<Arc<dyn Store>>> {
+        Box::pin(async move { Ok(Some(if self.bug == Bug::ForgetsAll { self.open().await? } else { store })) })
     }
 
     fn advance(&self, by: Millis) -> BoxFuture<'_, bool> {
@@ -384,6 +393,19 @@ async fn a_now_before_the_stamp() {
 #[tokio::test]
 async fn a_body_that_cannot_be_dropped() {
     named(Bug::BodyNotDropped, "body::a_dropped_one_is_gone").await;
+}
+
+#[tokio::test]
+async fn a_store_that_forgets() {
+    let failed = examine(Bug::ForgetsAll).await;
+    assert!(failed.iter().all(|name| name.contains("reopening")), "{failed:?}");
+    assert!(failed.len() >= 6, "{failed:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_panics() {
+    let failed = examine(Bug::Panics).await;
+    assert!(failed.iter().all(|name| name.starts_with("body::")) && !failed.is_empty(), "{failed:?}");
 }
 
 /// The histories through the faulty twin find by themselves what late writes do to a store without versions of absence.

@@ -15,6 +15,8 @@ struct Memory {
     clock: Arc<ManualClock>,
     /// Odds of the twin, if there is one.
     twin: Option<Odds>,
+    /// Pretends that the store outlives the process, so that those checks run too.
+    outlives: bool,
 }
 
 impl Harness for Memory {
@@ -25,6 +27,10 @@ impl Harness for Memory {
             Some(odds) => Arc::new(FaultyStore::new(Arc::new(memory), Plan::seeded(1, odds))),
         };
         Box::pin(async { Ok(store) })
+    }
+
+    fn reopen(&self, store: Arc<dyn Store>) -> Answer<'_, Option<Arc<dyn Store>>> {
+        Box::pin(async move { Ok(self.outlives.then_some(store)) })
     }
 
     fn advance(&self, by: Millis) -> BoxFuture<'_, bool> {
@@ -50,6 +56,13 @@ async fn it_is_one_on_a_single_thread_too() {
 async fn a_twin_that_is_only_slow_is_a_store() {
     let odds = Odds { slow: 2, ..Odds::default() };
     conformance::run(Arc::new(Memory { twin: Some(odds), ..Memory::default() })).await.assert_passed();
+}
+
+#[tokio::test]
+async fn the_checks_that_reopen_can_be_passed() {
+    let report = conformance::run(Arc::new(Memory { outlives: true, ..Memory::default() })).await;
+    report.assert_passed();
+    assert_eq!(report.skipped().count(), 0, "{report}");
 }
 
 #[tokio::test]

@@ -53,6 +53,20 @@ pub use hapax_engine::{
 };
 pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, conformance};
 
+#[cfg(feature = "ledger")]
+pub use hapax_ledger::{self as ledger, Ledger};
+
+/// Why an engine on the embedded ledger could not be opened.
+#[cfg(feature = "ledger")]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    #[error(transparent)]
+    Ledger(#[from] hapax_ledger::OpenError),
+    #[error(transparent)]
+    Engine(#[from] BuildError),
+}
+
 /// The engine, ready to be used. It can be called as the [`Engine`] it holds.
 #[derive(Clone, Debug)]
 pub struct Hapax {
@@ -64,6 +78,14 @@ impl Hapax {
     #[must_use]
     pub fn memory() -> Self {
         Self::with(Self::on(Arc::new(MemoryStore::default())))
+    }
+
+    /// An engine on the embedded ledger in this directory, which is made if it is not there. What was acknowledged is
+    /// durable.
+    #[cfg(feature = "ledger")]
+    pub fn open(path: impl Into<std::path::PathBuf>) -> Result<Self, OpenError> {
+        let ledger = Ledger::open(path)?;
+        Ok(Self { engine: Self::on(Arc::new(ledger)).build()? })
     }
 
     /// Starts an engine over any store; set policies and probes, then [`EngineBuilder::build`].

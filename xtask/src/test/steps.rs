@@ -25,7 +25,7 @@ pub(super) enum Done {
     Skipped(String),
 }
 
-const FUZZ: Program = Program { package: "hapax-fuzz", bin: None };
+const FUZZ: Program = Program { package: "hapax-fuzz", bin: None, features: &[] };
 
 pub(super) fn all() -> Vec<Step> {
     vec![

@@ -1,3 +1,4 @@
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +33,13 @@ impl Surface {
     #[must_use]
     pub fn shadow(&self) -> Self {
         if self.0.ends_with(Self::SHADOW) { self.clone() } else { Self(format!("{}{}", self.0, Self::SHADOW).into()) }
+    }
+}
+
+/// So that a surface is found by its name without making one.
+impl Borrow<str> for Surface {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Effect, Millis, Span};
+use crate::{Effect, Millis, Span, identity::Pointer};
 
 use super::{FingerprintMode, Mode, OnFull, OnInFlight, OnLapse, OnStoreError, OnUncaptured, Policy, Treatment};
 
@@ -87,8 +87,8 @@ impl Policy {
             wrong("fingerprint", "`fields` and `ignore` mean nothing when the mode is `off`; remove them");
         }
         for pointer in self.fingerprint.fields.iter().chain(&self.fingerprint.ignore) {
-            if !pointer.is_empty() && !pointer.starts_with('/') {
-                wrong("fingerprint", &format!("`{pointer}` is no JSON pointer; it starts with `/`"));
+            if let Err(error) = Pointer::parse(pointer) {
+                wrong("fingerprint", &format!("`{pointer}` is no JSON pointer: {error}"));
             }
         }
         if self.sweep == Millis::ZERO {

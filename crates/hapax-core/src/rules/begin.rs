@@ -1,5 +1,7 @@
 //! *Begin*: who may run it, and what everybody else is told.
 
+use std::sync::Arc;
+
 use crate::{
     Anchor, Fence, Fingerprint, Millis, Nonce, Outcome,
     command::{Admit, Begin, Epochs, Reply},
@@ -250,7 +252,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: Begin, run: Run, moment:
     };
     let verdict = Verdict::Execute(Grant { token: record.token(), lease: length, fence });
     let event = Event { mismatch_observed, ..before.event(cause, StateName::Pending, record.attempt.number) };
-    Step::new(Write::Put(Box::new(record)), Reply::Verdict(Box::new(verdict)), Some(event))
+    Step::new(Write::Put(Arc::new(record)), Reply::Verdict(Box::new(verdict)), Some(event))
 }
 
 /// What a waiter that wakes is told.

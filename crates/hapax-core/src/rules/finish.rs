@@ -3,6 +3,8 @@
 //! A known outcome is never thrown away. It is taken late while no newer attempt began, nobody resolved and the attempt
 //! did not give itself back; otherwise it is kept as evidence.
 
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -148,7 +150,7 @@ fn keep_as_evidence(before: &Before<'_>, record: &Record, token: Token, mut outc
     }
     next.evidence.push(Evidence { attempt: token.attempt, outcome, wall: moment.wall });
     let event = Event { ..before.event(Cause::Fenced, next.state.name(), token.attempt) };
-    let mut step = Step::new(Write::Put(Box::new(next)), Reply::Fenced, Some(event));
+    let mut step = Step::new(Write::Put(Arc::new(next)), Reply::Fenced, Some(event));
     step.put_body = put_body;
     step
 }

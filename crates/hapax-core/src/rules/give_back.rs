@@ -1,5 +1,7 @@
 //! *Release*, *unstart* and *disown*: nothing happened, and nothing is to stay behind.
 
+use std::sync::Arc;
+
 use crate::{
     Anchor, Nonce, Token, Version,
     command::{Conflict, Done, Refused, Release, Reply},
@@ -84,7 +86,7 @@ pub(super) fn disown(before: &Before<'_>, nonce: Nonce, expected: Version) -> St
     }
     // Still as the begin had found it: the write may yet come, also where the record is one that this nonce left.
     let (write, state, attempt) = match before.stored {
-        Some(stored) => (Write::Put(Box::new(stored.clone())), stored.state.name(), stored.attempt.number),
+        Some(stored) => (Write::Put(Arc::new(stored.clone())), stored.state.name(), stored.attempt.number),
         None => (Write::Remove, StateName::Absent, 0),
     };
     Step::new(write, Reply::Done(done), Some(before.event(Cause::Disown, state, attempt)))

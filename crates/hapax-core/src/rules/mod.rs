@@ -11,6 +11,8 @@ mod read;
 mod resolve;
 mod sweep;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::{
@@ -43,7 +45,8 @@ pub struct Moment {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Write {
     Nothing,
-    Put(Box<Record>),
+    /// Shared, so that whoever writes it can keep it without copying.
+    Put(Arc<Record>),
     /// Leave it absent. Also said of what is absent already, where its version has to move.
     Remove,
 }
@@ -128,7 +131,7 @@ impl<'a> Before<'a> {
 
     fn put(&self, cause: Cause, record: Record, done: Done) -> Step {
         let event = Event { late: done.late, ..self.event(cause, record.state.name(), record.attempt.number) };
-        Step::new(Write::Put(Box::new(record)), Reply::Done(done), Some(event))
+        Step::new(Write::Put(Arc::new(record)), Reply::Done(done), Some(event))
     }
 
     fn remove(&self, cause: Cause, attempt: u32, done: Done) -> Step {

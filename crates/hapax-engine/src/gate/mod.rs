@@ -2,7 +2,7 @@
 //!
 //! It may only shorten a replay and never holds the truth about anything live: a hit is judged by the same rules as a
 //! stored record, and whatever it cannot answer for certain goes to the ledger. Bounded by count, by bytes and by a
-//! share per tenant, the least recently used first.
+//! share per tenant; what was not asked for lately goes first.
 
 mod entry;
 mod shard;

@@ -3,22 +3,23 @@ use hashbrown::{HashMap, HashTable};
 
 use super::entry::Answer;
 
-/// The end of a list.
-const NONE: u32 = u32::MAX;
-/// How far from the cold end a tenant at its limit looks for an entry of its own to give up.
-const LOOK_BACK: usize = 64;
+/// How many places a tenant at its limit looks at for an entry of its own to give up.
+const LOOK_AROUND: usize = 64;
 
-/// One lock's worth of the gate: a table of places in a slab, and one list through it from hot to cold.
+/// One lock's worth of the gate: a table of places in a ring of slots.
+///
+/// What to drop is found by a hand that goes round the ring and spares whatever was asked for since it last came by:
+/// the least recently used, near enough, at the price of one bit in a line that a hit has loaded anyway. A list in exact
+/// order would cost every hit two more lines of memory.
 #[derive(Debug)]
 pub(super) struct Shard {
     table: HashTable<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
+    hand: usize,
     tenants: HashMap<Tag, Tenant, foldhash::fast::RandomState>,
     /// Which tag a slot's small number stands for.
     tags: Vec<Tag>,
-    hot: u32,
-    cold: u32,
     bytes: usize,
     most_entries: usize,
     most_bytes: usize,
@@ -29,9 +30,9 @@ pub(super) struct Shard {
 #[derive(Debug)]
 struct Slot {
     id: Id,
-    hotter: u32,
-    colder: u32,
     tenant: u32,
+    /// Asked for since the hand last came by.
+    used: bool,
     answer: Option<Answer>,
 }
 
@@ -55,12 +56,11 @@ impl Shard {
             table: HashTable::new(),
             slots: Vec::new(),
             free: Vec::new(),
-            tenants: HashMap::with_hasher(foldhash::fast::RandomState::default()),
+            hand: 0,
+            tenants: HashMap::default(),
             tags: Vec::new(),
-            hot: NONE,
-            cold: NONE,
             bytes: 0,
-            most_entries: most_entries.min(NONE as usize - 1),
+            most_entries: most_entries.min(u32::MAX as usize - 1),
             most_bytes,
             share,
             share_bytes,
@@ -85,7 +85,8 @@ impl Shard {
 
     pub(super) fn look_up(&mut self, id: &Id, print: Option<&Fingerprint>, now: Stamp) -> Option<Replay> {
         let at = self.find(id)?;
-        let answer = self.slots[at as usize].answer.as_ref()?;
+        let slot = &mut self.slots[at as usize];
+        let answer = slot.answer.as_ref()?;
         if answer.expired(now) {
             self.remove(at);
             return None;
@@ -93,12 +94,8 @@ impl Shard {
         if !answer.is_for(print) {
             return None;
         }
-        let replay = answer.replay();
-        if self.hot != at {
-            self.unlink(at);
-            self.link_hot(at);
-        }
-        Some(replay)
+        slot.used = true;
+        Some(answer.replay())
     }
 
     pub(super) fn insert(&mut self, id: &Id, tenant: Tag, answer: Answer) {
@@ -110,13 +107,12 @@ impl Shard {
             return;
         }
         while self.table.len() >= self.most_entries || self.bytes + weight > self.most_bytes {
-            if self.cold == NONE {
+            if !self.drop_one() {
                 return;
             }
-            self.remove(self.cold);
         }
         let number = self.count_in(tenant, weight);
-        let slot = Slot { id: *id, hotter: NONE, colder: NONE, tenant: number, answer: Some(answer) };
+        let slot = Slot { id: *id, tenant: number, used: false, answer: Some(answer) };
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize] = slot;
@@ -128,7 +124,6 @@ impl Shard {
             }
         };
         self.bytes += weight;
-        self.link_hot(at);
         let slots = &self.slots;
         self.table.insert_unique(hash(id), at, |at| hash(&slots[*at as usize].id));
     }
@@ -139,25 +134,47 @@ impl Shard {
         }
     }
 
+    /// Moves the hand on to the first entry that nobody asked for since it last came by, and drops it.
+    fn drop_one(&mut self) -> bool {
+        // Once round takes all marks away, so the second time round finds one if there is any.
+        for _ in 0..2 * self.slots.len() {
+            let at = self.advance();
+            let slot = &mut self.slots[at];
+            if slot.answer.is_some() && !std::mem::take(&mut slot.used) {
+                self.remove(at as u32);
+                return true;
+            }
+        }
+        false
+    }
+
+    const fn advance(&mut self) -> usize {
+        let at = if self.hand < self.slots.len() { self.hand } else { 0 };
+        self.hand = at + 1;
+        at
+    }
+
     /// A tenant at its limit gives up entries of its own, or goes without: it never takes another's.
     fn room_within_share(&mut self, tenant: Tag, weight: usize) -> bool {
         if weight > self.share_bytes {
             return false;
         }
-        let mut at = self.cold;
         let mut looked = 0;
         while let Some(known) = self.tenants.get(&tenant) {
             if known.entries < self.share && known.bytes + weight <= self.share_bytes {
                 return true;
             }
+            if looked == LOOK_AROUND.min(2 * self.slots.len()) {
+                return false;
+            }
             // Asked each time: removing an entry may have renumbered the tenants.
             let number = known.number;
-            let Some(slot) = self.slots.get(at as usize).filter(|_| looked < LOOK_BACK) else { return false };
-            let hotter = slot.hotter;
-            if slot.tenant == number {
-                self.remove(at);
+            let at = self.advance();
+            let slot = &mut self.slots[at];
+            if slot.answer.is_some() && slot.tenant == number && !std::mem::take(&mut slot.used) {
+                self.remove(at as u32);
             }
-            (at, looked) = (hotter, looked + 1);
+            looked += 1;
         }
         true
     }
@@ -187,7 +204,7 @@ impl Shard {
 
     fn renumber_tenants(&mut self) {
         self.tenants.retain(|_, tenant| tenant.entries > 0);
-        let mut moved = vec![NONE; self.tags.len()];
+        let mut moved = vec![0; self.tags.len()];
         self.tags.clear();
         for (tag, tenant) in &mut self.tenants {
             moved[tenant.number as usize] = self.tags.len() as u32;
@@ -202,7 +219,6 @@ impl Shard {
     }
 
     fn remove(&mut self, at: u32) {
-        self.unlink(at);
         let slot = &mut self.slots[at as usize];
         let Some(answer) = slot.answer.take() else { return };
         let (id, tenant) = (slot.id, slot.tenant);
@@ -213,28 +229,5 @@ impl Shard {
         }
         self.free.push(at);
         self.count_out(tenant, weight);
-    }
-
-    fn unlink(&mut self, at: u32) {
-        let (hotter, colder) = (self.slots[at as usize].hotter, self.slots[at as usize].colder);
-        match self.slots.get_mut(hotter as usize) {
-            Some(slot) => slot.colder = colder,
-            None => self.hot = colder,
-        }
-        match self.slots.get_mut(colder as usize) {
-            Some(slot) => slot.hotter = hotter,
-            None => self.cold = hotter,
-        }
-    }
-
-    fn link_hot(&mut self, at: u32) {
-        let before = self.hot;
-        self.slots[at as usize].hotter = NONE;
-        self.slots[at as usize].colder = before;
-        match self.slots.get_mut(before as usize) {
-            Some(slot) => slot.hotter = at,
-            None => self.cold = at,
-        }
-        self.hot = at;
     }
 }

@@ -287,7 +287,7 @@ fn read_final(r: &mut Reader<'_>) -> Read<Final> {
 }
 
 fn write_outcome(w: &mut Writer, outcome: &Outcome) {
-    w.byte(class_number(outcome.class));
+    w.byte(outcome.class.number());
     w.number(outcome.status.into());
     w.number(outcome.headers.len() as u64);
     for (name, value) in &outcome.headers {
@@ -377,22 +377,8 @@ fn read_effect(r: &mut Reader<'_>) -> Read<Effect> {
         .ok_or(CodecError::Invalid { what: "effect" })
 }
 
-const fn class_number(class: OutcomeClass) -> u8 {
-    match class {
-        OutcomeClass::Success => 1,
-        OutcomeClass::FinalFailure => 2,
-        OutcomeClass::RetryableFailure => 3,
-        OutcomeClass::NotRecordable => 4,
-        OutcomeClass::NotAdmitted => 5,
-        OutcomeClass::Cancelled => 6,
-        OutcomeClass::Unknown => 7,
-    }
-}
-
 fn read_class(r: &mut Reader<'_>) -> Read<OutcomeClass> {
-    let number = r.byte("outcome class")?;
-    let found = OutcomeClass::ALL.into_iter().find(|class| class_number(*class) == number);
-    found.ok_or(CodecError::Invalid { what: "outcome class" })
+    OutcomeClass::from_number(r.byte("outcome class")?).ok_or(CodecError::Invalid { what: "outcome class" })
 }
 
 const fn end_number(end: End) -> u8 {

@@ -69,7 +69,8 @@ impl<'a> Reader<'a> {
             }
             number |= bits << shift;
             if byte & 0x80 == 0 {
-                return Ok(number);
+                // One number has one spelling, so that one record has one form.
+                return if byte == 0 && shift > 0 { Err(CodecError::Invalid { what }) } else { Ok(number) };
             }
         }
         Err(CodecError::Invalid { what })

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use hapax_core::{Id, Millis, Version};
 
@@ -114,6 +114,54 @@ pub(super) async fn misses_nothing_while_many_write(bench: Bench) -> Outcome {
     let (changes, _) = feed_all(store.as_ref(), cursor, 9).await?;
     seen.extend(latest(changes));
     as_held(store.as_ref(), &all, &seen).await
+}
+
+/// A write with a lower version may end later than one with a higher version. A reader that has gone past it would never
+/// see it, and since each id is written only once, nothing makes up for it.
+pub(super) async fn never_passes_a_write_that_ends_late(bench: Bench) -> Outcome {
+    let start = tokio::time::Instant::now();
+    // It takes luck to meet the moment: a fast store is tried more often.
+    for _ in 0..20 {
+        race_with_writers(bench.open().await?).await?;
+        if start.elapsed() > Duration::from_millis(500) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn race_with_writers(store: Arc<dyn Store>) -> Outcome {
+    const WRITERS: u64 = 4;
+    const EACH: u64 = 500;
+    let mut tasks = Vec::new();
+    for writer in 0..WRITERS {
+        let store = Arc::clone(&store);
+        tasks.push(tokio::spawn(async move {
+            for number in 0..EACH {
+                put(store.as_ref(), &id(writer * EACH + number), Version::NEVER, numbered(number)).await?;
+            }
+            Ok::<(), Halt>(())
+        }));
+    }
+    let mut seen = BTreeMap::new();
+    let mut cursor = None;
+    loop {
+        let done = tasks.iter().all(tokio::task::JoinHandle::is_finished);
+        let Changes::Page { items, next } = store.changes(cursor.as_ref(), 10_000).await? else {
+            return Err(Halt::Failed("a gap where nothing can be forgotten".into()));
+        };
+        let end = items.is_empty();
+        seen.extend(items.into_iter().map(|change| (change.id, change.snapshot)));
+        cursor = Some(next);
+        if done && end {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    for task in tasks {
+        task.await??;
+    }
+    as_held(store.as_ref(), &ids(WRITERS * EACH), &seen).await
 }
 
 pub(super) async fn a_removal_is_shown_or_the_gap_is_said(bench: Bench) -> Outcome {

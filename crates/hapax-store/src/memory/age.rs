@@ -7,7 +7,7 @@ use super::slot::Slots;
 /// Slots in the order of their last write.
 ///
 /// A write always moves its record to the end, so this is a plain queue in which overtaken entries stay until they are
-/// the greater part of it; that is several times cheaper than keeping a tree.
+/// by far the greater part of it; that is several times cheaper than keeping a tree.
 #[derive(Debug, Default)]
 pub(super) struct Age {
     entries: VecDeque<(Version, u32)>,
@@ -16,7 +16,7 @@ pub(super) struct Age {
 impl Age {
     /// `live` is how many slots the list stands for, this one included. The slot must carry its new version already.
     pub(super) fn push(&mut self, version: Version, at: u32, live: usize, slots: &Slots) {
-        if self.entries.len() > 2 * live + 16 {
+        if self.entries.len() > 3 * live + 64 {
             self.entries.retain(|&(version, at)| slots.is_current(at, version));
         }
         self.entries.push_back((version, at));

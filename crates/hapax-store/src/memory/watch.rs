@@ -47,3 +47,20 @@ impl fmt::Debug for MemoryWatch {
         f.debug_struct("MemoryWatch").field("id", &self.id).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_watcher_takes_the_registration_along() {
+        let shards = Arc::new(Shards::new());
+        let id = Id([1; 32]);
+        let first = MemoryWatch::new(Arc::clone(&shards), id);
+        let second = MemoryWatch::new(Arc::clone(&shards), id);
+        drop(first);
+        assert!(shards.of(&id).lock().watched(&id).is_some());
+        drop(second);
+        assert!(shards.of(&id).lock().watched(&id).is_none());
+    }
+}

@@ -1,0 +1,62 @@
+//! Instructions per pair and per replay, counted by callgrind: the same for the same program whatever else the machine
+//! does. valgrind shows the program a processor without SHA instructions, so digests weigh more here than in truth; they
+//! are reported beside the rest.
+
+use std::{process::Command, sync::Arc};
+
+use hapax_core::Outcome;
+use hapax_engine::{Begun, Engine};
+use hapax_store::MemoryStore;
+use serde_json::{Value, json};
+
+const FEW: u64 = 500;
+const MANY: u64 = 2_500;
+
+pub(crate) fn run(_seconds: f64) -> Value {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!("valgrind is missing; installing it");
+        let _tried = Command::new("apt-get").args(["install", "-y", "valgrind"]).status();
+    }
+    let per = |what: &str| {
+        // Two runs of different length: what they share, the start and the end, falls out.
+        let (few, many) = (count(what, FEW)?, count(what, MANY)?);
+        Some((many - few) / (MANY - FEW) as f64)
+    };
+    let (pair, both) = (per("pairs"), per("pairs-and-replays"));
+    json!({
+        "bench": "cost",
+        "unit": "instructions",
+        "ours": { "pair": pair, "replay": both.zip(pair).map(|(both, pair)| both - pair) },
+        "peers": {},
+        "ratios": {},
+    })
+}
+
+fn count(what: &str, times: u64) -> Option<f64> {
+    let program = std::env::current_exe().ok()?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args(["cost-run", what, &times.to_string()])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = text.lines().find(|line| line.contains("Collected"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// What is counted: so many pairs, each perhaps with a replay.
+pub(crate) fn cost_run(what: &str, times: u64) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return };
+    runtime.block_on(async {
+        let Ok(engine) = Engine::builder(Arc::new(MemoryStore::default())).build() else { return };
+        let scope = engine.surface("bench").tenant("acme");
+        for key in 0..times {
+            let Ok(Begun::Execute(ticket)) = scope.clone().key(key).begin().await else { return };
+            let _done = ticket.complete(&engine, Outcome::success(vec![7; 1024])).await;
+            if what == "pairs-and-replays" {
+                let _replayed = scope.clone().key(key).begin().await;
+            }
+        }
+    });
+}

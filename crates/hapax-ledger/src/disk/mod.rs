@@ -1,0 +1,65 @@
+//! Everything the ledger asks of a disk, in one small trait, so that tests can crash, tear, reorder, fail and flip it.
+
+mod faulty;
+mod real;
+mod recording;
+
+use std::{fmt, io, path::Path, sync::Arc};
+
+pub use faulty::{Fault, FaultyDisk, Flip};
+pub use real::RealDisk;
+pub use recording::{Image, Op, RecordingDisk, Survivors};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Read,
+    /// To read and to write a file that is there.
+    Write,
+    /// A new file; one of this name is replaced by an empty one.
+    Create,
+}
+
+pub trait Disk: Send + Sync + fmt::Debug + 'static {
+    /// With all its parents; harmless if it is there.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+    /// The names in a directory, in no order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>>;
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// After this, files that came to or went from `dir` stay so over a power cut.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Held until dropped; `WouldBlock` while somebody else holds it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Held>>;
+}
+
+pub trait File: Send + Sync + fmt::Debug {
+    /// Reads until the buffer is full or the file ends, and says how much it read.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all of it or fails.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// After this, what was written stays written over a power cut.
+    fn sync(&self) -> io::Result<()>;
+    fn length(&self) -> io::Result<u64>;
+}
+
+/// A lock on a directory.
+pub trait Held: Send + Sync + fmt::Debug {}
+
+/// Reads a whole file, or as much as `limit` allows.
+pub(crate) fn read_all(file: &dyn File, limit: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(file.length()?.min(limit)).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    let mut bytes = vec![0; length];
+    let read = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Puts a small file in place whole or not at all. The caller syncs the directory.
+pub(crate) fn write_whole(disk: &dyn Disk, dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let passing = dir.join(format!("{name}.tmp"));
+    let file = disk.open(&passing, Mode::Create)?;
+    file.write_at(bytes, 0)?;
+    file.sync()?;
+    disk.rename(&passing, &dir.join(name))
+}

@@ -1,0 +1,130 @@
+//! The change feed: the log itself, read from a place on.
+//!
+//! Entries that were carried over are no changes, and of a record only the latest state is handed out. A reader that lies
+//! behind the oldest segment has missed something, and is told so.
+
+use bytes::Bytes;
+use hapax_core::Version;
+use hapax_store::{Change, Changes, Cursor, Snapshot, StoreError};
+
+use crate::{
+    entry::What,
+    frame::{Frame, u32_at, u64_at},
+    segment::Segment,
+    shared::{Shared, Stored},
+    slot::{GONE, REMOVED},
+};
+
+/// A place in the feed. The version is what counts; where it lies only saves a search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    through: Version,
+    segment: u32,
+    offset: u64,
+}
+
+impl Place {
+    fn cursor(self, shared: &Shared) -> Cursor {
+        let mut bytes = Vec::with_capacity(24);
+        bytes.extend_from_slice(&crc32c::crc32c(&shared.log.store).to_le_bytes());
+        bytes.extend_from_slice(&self.through.0.to_le_bytes());
+        bytes.extend_from_slice(&self.segment.to_le_bytes());
+        bytes.extend_from_slice(&self.offset.to_le_bytes());
+        Cursor(Bytes::from(bytes))
+    }
+
+    /// The outer `None`: no cursor at all. The inner: one of another store's.
+    fn parse(cursor: &Cursor, shared: &Shared) -> Option<Option<Self>> {
+        let bytes = cursor.0.as_ref();
+        if bytes.len() != 24 {
+            return None;
+        }
+        let store = u32_at(bytes, 0)?;
+        let place =
+            Self { through: Version(u64_at(bytes, 4)?), segment: u32_at(bytes, 12)?, offset: u64_at(bytes, 16)? };
+        Some((store == crc32c::crc32c(&shared.log.store)).then_some(place))
+    }
+}
+
+pub(crate) fn changes(shared: &Shared, after: Option<&Cursor>, limit: usize) -> Result<Changes, StoreError> {
+    let limit = limit.max(1);
+    let after = match after {
+        None => None,
+        Some(cursor) => {
+            Some(Place::parse(cursor, shared).ok_or_else(|| shared.unsupported("this cursor is not one of its own"))?)
+        }
+    };
+    loop {
+        shared.healthy()?;
+        let visible = shared.visible();
+        let oldest = shared.log.oldest().map_or(1, |oldest| oldest.first_version().max(1));
+        let start = Place { through: Version(oldest - 1), segment: 0, offset: 0 };
+        let from = match after {
+            None => start,
+            Some(Some(place)) if place.through >= start.through && place.through <= visible => place,
+            Some(_) => return Ok(Changes::Gap { oldest: start.cursor(shared) }),
+        };
+        // If a segment went while it was read: look again what is still there.
+        if let Some(page) = read(shared, from, visible, limit)? {
+            return Ok(page);
+        }
+    }
+}
+
+fn read(shared: &Shared, from: Place, visible: Version, limit: usize) -> Result<Option<Changes>, StoreError> {
+    let wanted = from.through.0 + 1;
+    let segments = shared.log.all();
+    let holds = |segment: &Segment| (1..=wanted).contains(&segment.first_version());
+    let first = segments.iter().rposition(|segment| holds(segment)).unwrap_or(0);
+    let mut place = from;
+    let mut items = Vec::new();
+    for segment in &segments[first.min(segments.len())..] {
+        let mut offset = if segment.number == from.segment { from.offset.min(segment.end()) } else { 0 };
+        loop {
+            let bytes = match segment.read_frame(offset) {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
+                // A place that a cursor made up.
+                Err(_) if segment.number == from.segment && offset == from.offset && offset != 0 => {
+                    offset = 0;
+                    continue;
+                }
+                Err(error) if shared.log.segment(segment.number).is_some() => {
+                    let at = crate::slot::Place { segment: segment.number, offset, length: 0 };
+                    return Err(shared.corrupt(at, &error.to_string()));
+                }
+                Err(_) => return Ok(None),
+            };
+            let Some(frame) = Frame::open(&bytes, segment.seed, offset) else { break };
+            place.segment = segment.number;
+            place.offset = offset;
+            for (_, entry_bytes, entry) in frame.entries() {
+                let Some(entry) = entry.filter(|entry| !entry.carried && entry.version > place.through) else {
+                    continue;
+                };
+                if entry.version > visible {
+                    return Ok(Some(Changes::Page { items, next: place.cursor(shared) }));
+                }
+                if items.len() == limit {
+                    return Ok(Some(Changes::Page { items, next: place.cursor(shared) }));
+                }
+                place.through = entry.version;
+                let now = shared.time.now();
+                let slot = shared.index.slot(shared.index.key(&entry.id));
+                if slot.is_some_and(|slot| slot.version() > entry.version) {
+                    continue;
+                }
+                let there = slot.is_some_and(|slot| {
+                    !slot.has(GONE) && !slot.has(REMOVED) && slot.gone().is_none_or(|gone| gone > now)
+                });
+                let whole = there && matches!(entry.what, What::Record(_));
+                let Stored { id, version, stamp, record } = Stored::new(entry, &Bytes::copy_from_slice(entry_bytes));
+                let record = record.filter(|_| whole);
+                items.push(Change { id, snapshot: Snapshot { record, version, stamp, now: now.max(stamp) } });
+            }
+            offset = frame.end();
+            place.offset = offset;
+        }
+    }
+    Ok(Some(Changes::Page { items, next: place.cursor(shared) }))
+}

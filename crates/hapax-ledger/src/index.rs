@@ -1,0 +1,337 @@
+//! Which entry of which segment holds the newest version of each id.
+//!
+//! Only the writer changes it, and only with what is durable: whoever reads here learns nothing that could still be lost.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hapax_core::{Id, Millis, Stamp, Tag, Version};
+use hapax_store::{Counted, Entry as Listed, Envelope};
+use hashbrown::HashMap;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+
+use crate::{
+    books::Books,
+    front::{Earliest, Front, LEAST, Moment},
+    slot::{GONE, Key, Keys, LISTED, LIVE, NOBODY, Place, REMOVED, Slot, TOMBSTONE},
+    table::Table,
+};
+
+const SHARDS: usize = 1024;
+
+/// A record that somebody works on, whole.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) id: Id,
+    pub(crate) version: Version,
+    pub(crate) stamp: Stamp,
+    pub(crate) envelope: Envelope,
+}
+
+impl Live {
+    fn lease_end(&self) -> Option<Stamp> {
+        self.envelope.lease_end.map(|due| due.resolve(self.stamp))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    table: Table,
+    live: HashMap<Key, Arc<Live>, RandomState>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Index {
+    keys: Keys,
+    shards: Box<[RwLock<Shard>]>,
+    books: Mutex<Books>,
+}
+
+/// A durable write, on its way to be seen.
+#[derive(Debug)]
+pub(crate) struct Update {
+    pub(crate) slot: Slot,
+    pub(crate) id: Id,
+    pub(crate) tags: Option<(Tag, Tag)>,
+    pub(crate) lists: Vec<Listed>,
+    pub(crate) live: Option<Arc<Live>>,
+}
+
+impl Update {
+    pub(crate) fn record(key: Key, id: Id, version: Version, stamp: Stamp, place: Place, envelope: Envelope) -> Self {
+        let live = envelope.lease_end.is_some() || envelope.in_doubt;
+        let mut flags = if live { LIVE } else { 0 };
+        if envelope.counted == Counted::Tombstone {
+            flags |= TOMBSTONE;
+        }
+        if !envelope.entries.is_empty() {
+            flags |= LISTED;
+        }
+        let mut slot = Slot::new(key, version, place, NOBODY, flags);
+        slot.set_gone(envelope.gone.map(|due| due.resolve(stamp)));
+        slot.set_expiry(envelope.expiry.map(|due| due.resolve(stamp)));
+        let tags = Some((envelope.surface, envelope.tenant));
+        let lists = if live { envelope.entries.clone() } else { Vec::new() };
+        if live {
+            Self { slot, id, tags, lists, live: Some(Arc::new(Live { id, version, stamp, envelope })) }
+        } else {
+            Self { slot, id, tags, lists: envelope.entries, live: None }
+        }
+    }
+
+    pub(crate) fn removal(key: Key, id: Id, version: Version, since: Stamp, place: Place) -> Self {
+        let mut slot = Slot::new(key, version, place, NOBODY, REMOVED);
+        slot.set_gone(Some(since));
+        Self { slot, id, tags: None, lists: Vec::new(), live: None }
+    }
+}
+
+impl Index {
+    pub(crate) fn new(store: &[u8; 16], oldest: u32) -> Self {
+        Self {
+            keys: Keys::new(store),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            books: Mutex::new(Books::new(oldest)),
+        }
+    }
+
+    pub(crate) fn key(&self, id: &Id) -> Key {
+        self.keys.key(id)
+    }
+
+    fn shard(&self, key: Key) -> &RwLock<Shard> {
+        // Not the half that the table sorts by.
+        &self.shards[key.1 as usize % SHARDS]
+    }
+
+    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock()
+    }
+
+    pub(crate) fn slot(&self, key: Key) -> Option<Slot> {
+        self.shard(key).read().table.get(key).copied()
+    }
+
+    pub(crate) fn find(&self, key: Key) -> Option<(Slot, Option<Arc<Live>>)> {
+        let shard = self.shard(key).read();
+        let slot = *shard.table.get(key)?;
+        let live = if slot.has(LIVE) { shard.live.get(&key).cloned() } else { None };
+        Some((slot, live))
+    }
+
+    pub(crate) fn apply(&self, books: &mut Books, update: Update, memory: Millis) {
+        let Update { mut slot, id, tags, lists, live } = update;
+        let key = slot.key();
+        let mut shard = self.shard(key).write();
+        let old = shard.table.get(key).copied();
+        let old_live = match old {
+            Some(old) if old.has(LIVE) => shard.live.remove(&key),
+            _ => None,
+        };
+        if let Some(old) = &old {
+            unplan(books, old, memory);
+            if let Some(live) = &old_live {
+                books.remove_lease(live.lease_end(), live.envelope.in_doubt, live.id);
+            }
+            if old.has(LISTED) {
+                books.strike(key);
+            }
+        }
+        let known = match (&old, tags) {
+            (Some(_), Some((surface, tenant))) => books.accounts.find(surface, tenant),
+            (None, _) | (_, None) => NOBODY,
+        };
+        match &old {
+            // The common case, complete after begin: the counts do not move.
+            Some(old) if known != NOBODY && Books::same_standing(old, &slot, known) => {
+                slot.set_account(known);
+                books.weigh(old, false);
+                books.weigh(&slot, true);
+            }
+            _ => {
+                if let Some((surface, tenant)) = tags {
+                    slot.set_account(books.accounts.take(surface, tenant));
+                }
+                if let Some(old) = &old {
+                    books.leave(old);
+                }
+                books.enter(&slot);
+            }
+        }
+        plan(books, &slot, memory);
+        books.enlist(key, id, &lists);
+        if let Some(live) = live {
+            books.add_lease(live.lease_end(), live.envelope.in_doubt, id);
+            shard.live.insert(key, live);
+        }
+        shard.table.insert(slot);
+    }
+
+    /// The same version lies elsewhere now. `marker`: only the version was worth keeping.
+    pub(crate) fn moved(&self, books: &mut Books, key: Key, version: Version, from: Place, to: Place, marker: bool) {
+        let mut shard = self.shard(key).write();
+        let Some(slot) = shard.table.get_mut(key) else { return };
+        if slot.version() != version || slot.place() != from {
+            return;
+        }
+        books.weigh(slot, false);
+        slot.set_place(to);
+        if marker {
+            slot.set(REMOVED);
+        }
+        books.weigh(slot, true);
+    }
+
+    /// Records past their `gone` stop being counted, listed and leased; later they are forgotten. At most `most` steps;
+    /// says whether there was less to do.
+    pub(crate) fn pass_on(&self, books: &mut Books, now: Stamp, memory: Millis, most: usize) -> bool {
+        for _ in 0..most {
+            let Some(moment) = books.going.first(now) else { return true };
+            let (at, key) = moment;
+            books.going.remove(Stamp(at), key);
+            let mut shard = self.shard(key).write();
+            let Some(slot) = shard.table.get(key).copied() else { continue };
+            if next_step(&slot, memory) != Some(Stamp(at)) {
+                continue;
+            }
+            if slot.has(REMOVED) || slot.has(GONE) {
+                books.leave(&slot);
+                shard.table.remove(key);
+                continue;
+            }
+            if let Some(live) = shard.live.remove(&key) {
+                books.remove_lease(live.lease_end(), live.envelope.in_doubt, live.id);
+            }
+            books.strike(key);
+            unplan(books, &slot, memory);
+            books.leave(&slot);
+            let mut gone = Slot::new(key, slot.version(), slot.place(), NOBODY, GONE);
+            gone.set_gone(slot.gone());
+            books.enter(&gone);
+            plan(books, &gone, memory);
+            shard.table.insert(gone);
+        }
+        false
+    }
+
+    /// One pass: the moments at which something goes.
+    pub(crate) fn refill_going(&self, memory: Millis) {
+        self.refill(|books| &mut books.going, |slot| next_step(slot, memory));
+    }
+
+    pub(crate) fn refill_expiry(&self) {
+        self.refill(|books| &mut books.expiry, expiry);
+    }
+
+    fn refill(&self, front: impl Fn(&mut Books) -> &mut Front, moment: impl Fn(&Slot) -> Option<Stamp>) {
+        front(&mut self.books()).start_pass();
+        let asked = (self.len() / 16).max(LEAST);
+        let found = self.earliest(None, asked, moment);
+        front(&mut self.books()).end_pass(found, asked);
+    }
+
+    pub(crate) fn earliest_expiries(&self, after: Option<Moment>, most: usize) -> Vec<Moment> {
+        self.earliest(after, most, expiry)
+    }
+
+    fn earliest(&self, after: Option<Moment>, most: usize, moment: impl Fn(&Slot) -> Option<Stamp>) -> Vec<Moment> {
+        let mut earliest = Earliest::new(most);
+        for shard in &self.shards {
+            for slot in shard.read().table.iter() {
+                if let Some(at) = moment(slot) {
+                    let found = (at.0, slot.key());
+                    if after.is_none_or(|after| found > after) {
+                        earliest.offer(found);
+                    }
+                }
+            }
+        }
+        earliest.finish()
+    }
+
+    /// One pass: the least recently written records of these accounts behind a version.
+    pub(crate) fn oldest_of(&self, accounts: &[u32], after: Version, most: usize) -> Vec<(u64, Key)> {
+        let mut earliest = Earliest::new(most);
+        for shard in &self.shards {
+            for slot in shard.read().table.iter() {
+                if accounts.contains(&slot.account()) && slot.version() > after {
+                    earliest.offer((slot.version().0, slot.key()));
+                }
+            }
+        }
+        earliest.finish()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.read().table.len()).sum()
+    }
+
+    /// What the slots take in memory; live records and lists come on top.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.read().table.bytes()).sum()
+    }
+
+    /// For recovery: a slot of which only the place, the moments and the account's tags are known. The highest version
+    /// wins, and of two copies the later one.
+    pub(crate) fn load(&self, books: &mut Books, mut slot: Slot, tags: Option<(Tag, Tag)>) {
+        let key = slot.key();
+        let mut shard = self.shard(key).write();
+        if let Some(old) = shard.table.get(key).copied() {
+            if old.version() > slot.version() {
+                return;
+            }
+            books.leave(&old);
+        }
+        slot.set_account(tags.map_or(NOBODY, |(surface, tenant)| books.accounts.take(surface, tenant)));
+        books.enter(&slot);
+        shard.table.insert(slot);
+    }
+
+    /// After recovery: the slots whose records have to be read again, because they are live or in lists.
+    pub(crate) fn unread(&self) -> Vec<Slot> {
+        let mut unread = Vec::new();
+        for shard in &self.shards {
+            unread.extend(shard.read().table.iter().filter(|slot| slot.has(LIVE) || slot.has(LISTED)).copied());
+        }
+        unread
+    }
+
+    /// After recovery: what one of those turned out to be.
+    pub(crate) fn revive(&self, live: Live) {
+        let key = self.key(&live.id);
+        let mut books = self.books();
+        books.enlist(key, live.id, &live.envelope.entries);
+        books.add_lease(live.lease_end(), live.envelope.in_doubt, live.id);
+        if live.envelope.lease_end.is_some() || live.envelope.in_doubt {
+            self.shard(key).write().live.insert(key, Arc::new(live));
+        }
+    }
+}
+
+fn expiry(slot: &Slot) -> Option<Stamp> {
+    if slot.has(GONE) || slot.has(REMOVED) { None } else { slot.expiry() }
+}
+
+/// When something will happen to this slot by itself.
+pub(crate) fn next_step(slot: &Slot, memory: Millis) -> Option<Stamp> {
+    let gone = slot.gone()?;
+    Some(if slot.has(REMOVED) || slot.has(GONE) { gone.plus(memory) } else { gone })
+}
+
+fn plan(books: &mut Books, slot: &Slot, memory: Millis) {
+    if let Some(at) = next_step(slot, memory) {
+        books.going.add(at, slot.key());
+    }
+    if let Some(at) = expiry(slot) {
+        books.expiry.add(at, slot.key());
+    }
+}
+
+fn unplan(books: &mut Books, slot: &Slot, memory: Millis) {
+    if let Some(at) = next_step(slot, memory) {
+        books.going.remove(at, slot.key());
+    }
+    if let Some(at) = expiry(slot) {
+        books.expiry.remove(at, slot.key());
+    }
+}

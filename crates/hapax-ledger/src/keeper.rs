@@ -1,0 +1,96 @@
+//! The keeper: what has to be done beside the requests. Makes segments ready, writes hints, cleans.
+
+use std::{io, sync::Arc, time::Duration};
+
+use hapax_core::Millis;
+
+use crate::{
+    clean::{Cleaned, Cleaner},
+    hint,
+    log::is_full,
+    shared::Shared,
+};
+
+const BETWEEN: Duration = Duration::from_millis(100);
+/// How many records go before others get a chance to look at the books.
+const PASSED_ON: usize = 512;
+/// How far ahead records on their way out must be known.
+const AHEAD: Millis = Millis::from_secs(2);
+
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+    cleaner: Cleaner,
+}
+
+impl Keeper {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, cleaner: Cleaner::default() }
+    }
+
+    pub(crate) fn run(mut self, closed: impl Fn() -> bool) {
+        while !closed() {
+            match self.turn() {
+                Cleaned::Some => {}
+                Cleaned::Waiting => self.cleaner.wait(BETWEEN),
+                Cleaned::Nothing => std::thread::park_timeout(BETWEEN),
+            }
+        }
+    }
+
+    /// Does what there is to do. [`Cleaned::Nothing`]: there was nothing.
+    pub(crate) fn turn(&mut self) -> Cleaned {
+        if self.shared.poison.why().is_some() {
+            return Cleaned::Nothing;
+        }
+        match self.work() {
+            Ok(cleaned) => cleaned,
+            Err(error) => {
+                self.shared.poison(format!("keeping the log failed: {error}"));
+                Cleaned::Nothing
+            }
+        }
+    }
+
+    fn work(&mut self) -> io::Result<Cleaned> {
+        let shared = &self.shared;
+        shared.time.watch_wall();
+        self.make_ready()?;
+        self.write_hints();
+        let shared = &self.shared;
+        let soon = shared.time.now().plus(AHEAD);
+        let covered = shared.index.books().going.covers(soon);
+        if !covered {
+            shared.index.refill_going(shared.memory);
+        }
+        // First what goes by itself: it would be a pity to carry it.
+        let gone = shared.index.pass_on(&mut shared.index.books(), shared.time.now(), shared.memory, PASSED_ON);
+        if !gone {
+            return Ok(Cleaned::Some);
+        }
+        self.cleaner.turn(&self.shared)
+    }
+
+    fn make_ready(&self) -> io::Result<()> {
+        let log = &self.shared.log;
+        if log.has_ready() {
+            return Ok(());
+        }
+        let newest = log.all().last().map_or(0, |segment| segment.size);
+        match log.make_ready((newest * 2).min(log.segment_bytes)) {
+            // The writer knows, and lets only those on who are at work.
+            Err(error) if is_full(&error) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// A hint that could not be written is only missed at the next start.
+    fn write_hints(&self) {
+        for segment in self.shared.log.all() {
+            if segment.is_sealed() && !segment.is_hinted() {
+                segment.set_hinted();
+                let _ = hint::write(&self.shared.log, &self.shared.index, &segment);
+            }
+        }
+    }
+}

@@ -1,0 +1,347 @@
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use bytes::Bytes;
+use hapax_core::{Id, Stamp, Tag, Version};
+use hapax_store::{
+    Answer, BodyId, BodyInfo, Changes, Cursor, Durability, Envelope, Index, Level, Page, Snapshot, Store, StoreError,
+    Swap, Usage, Watch,
+};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::{
+    append::Appender,
+    aside::Aside,
+    bodies::{self, Bodies},
+    disk::Held,
+    entry,
+    error::OpenError,
+    feed,
+    frame::HEADER,
+    keeper::Keeper,
+    lock,
+    options::Options,
+    poison::Poison,
+    queue::Queue,
+    recover::{self, Recovered},
+    scan::{self, Runs},
+    shared::{Counters, Reply, Request, Shared, SwapRequest},
+    stepper::Stepper,
+    watchers::Watchers,
+    writer::Writer,
+};
+
+/// The embedded durable store: one append-only log in a directory of its own.
+///
+/// Closed when dropped: what was handed in is finished first.
+pub struct Ledger {
+    shared: Arc<Shared>,
+    runs: Runs,
+    recovered: Recovered,
+    aside: Aside,
+    threads: Mutex<Option<Threads>>,
+    /// Given back last.
+    _lock: Box<dyn Held>,
+}
+
+struct Threads {
+    closed: Arc<AtomicBool>,
+    writer: JoinHandle<()>,
+    keeper: JoinHandle<()>,
+}
+
+/// What a ledger holds and has done since it was opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Status {
+    /// Index entries: records, and versions of what is gone that are still remembered.
+    pub slots: u64,
+    pub index_bytes: u64,
+    /// Unexpired records and remembered removals, as they lie on disk.
+    pub needed_bytes: u64,
+    /// All files of the log.
+    pub log_bytes: u64,
+    /// Batches written, each with one sync.
+    pub frames: u64,
+    pub writes: u64,
+    /// Entries that were rewritten to free the oldest segments.
+    pub carried: u64,
+    /// Segments that were given back.
+    pub retired: u64,
+    /// Steps of the wall clock, which were not followed.
+    pub clock_steps: u64,
+    /// The disk is full: only attempts under way may write.
+    pub tight: bool,
+    /// Why nothing is answered any more.
+    pub poisoned: Option<String>,
+}
+
+impl Ledger {
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, OpenError> {
+        Self::open_with(Options::new(path))
+    }
+
+    pub fn open_with(options: Options) -> Result<Self, OpenError> {
+        let path = options.path.clone();
+        let (mut ledger, writer, keeper) = Self::assemble(&options)?;
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new().name(name.into()).spawn(run).map_err(OpenError::io(&path, "start a thread"))
+        };
+        let closed = Arc::new(AtomicBool::new(false));
+        let is_closed = closed.clone();
+        let keeper = spawn("hapax-keeper", Box::new(move || keeper.run(|| is_closed.load(Ordering::Acquire))))?;
+        let wake = keeper.thread().clone();
+        let writer = spawn("hapax-writer", Box::new(move || writer.run(|| wake.unpark())));
+        match writer {
+            Ok(writer) => *ledger.threads.get_mut() = Some(Threads { closed, writer, keeper }),
+            Err(error) => {
+                closed.store(true, Ordering::Release);
+                return Err(error);
+            }
+        }
+        ledger.aside = Aside::start().map_err(OpenError::io(&path, "start a thread"))?;
+        Ok(ledger)
+    }
+
+    /// Without threads: nothing happens until the stepper is told to. For tests that replay one history exactly.
+    #[doc(hidden)]
+    pub fn open_stepped(options: Options) -> Result<(Self, Stepper), OpenError> {
+        let (ledger, writer, keeper) = Self::assemble(&options)?;
+        Ok((ledger, Stepper::new(writer, keeper)))
+    }
+
+    fn assemble(options: &Options) -> Result<(Self, Writer, Keeper), OpenError> {
+        let dir = options.path.as_path();
+        options.disk.create_dir(dir).map_err(OpenError::io(dir, "create it"))?;
+        let lock = lock::take(&*options.disk, dir, options.lock_wait)?;
+        let opened = recover::open(options)?;
+        let name = format!("file:{}", dir.display());
+        let bodies = Bodies::open(options.disk.clone(), dir.join(bodies::DIR), &opened.log.store, name.clone())
+            .map_err(OpenError::io(dir, "open its bodies"))?;
+        for _ in 0..options.spares {
+            opened.log.make_spare(options.segment_bytes).map_err(OpenError::io(dir, "write a spare segment"))?;
+        }
+        let smallest = options.first_segment_bytes as usize - HEADER;
+        let shared = Arc::new(Shared {
+            name,
+            log: opened.log.clone(),
+            index: opened.index,
+            time: opened.time,
+            poison: Poison::default(),
+            queue: Queue::new(options.most_queued),
+            watchers: Arc::new(Watchers::default()),
+            bodies,
+            memory: options.removal_memory,
+            most_entry: entry::MOST_BYTES.min(smallest),
+            visible: AtomicU64::new(opened.tail.next_version - 1),
+            counters: Counters::default(),
+        });
+        let writer = Writer::new(shared.clone(), Appender::new(opened.log, opened.tail));
+        let keeper = Keeper::new(shared.clone());
+        let ledger = Self {
+            shared,
+            runs: Runs::default(),
+            recovered: opened.recovered,
+            aside: Aside::inline(),
+            threads: Mutex::new(None),
+            _lock: lock,
+        };
+        Ok((ledger, writer, keeper))
+    }
+
+    /// What the start found.
+    pub const fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    pub fn status(&self) -> Status {
+        let shared = &self.shared;
+        let counters = &shared.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Status {
+            slots: shared.index.len() as u64,
+            index_bytes: shared.index.bytes() as u64,
+            needed_bytes: shared.index.books().needed(),
+            log_bytes: shared.log.bytes(),
+            frames: read(&counters.frames),
+            writes: read(&counters.writes),
+            carried: read(&counters.carried),
+            retired: read(&counters.retired),
+            clock_steps: shared.time.steps(),
+            tight: shared.log.is_tight(),
+            poisoned: shared.poison.why().map(str::to_owned),
+        }
+    }
+
+    /// Finishes what was handed in and stops. Dropping does the same.
+    pub fn close(&self) {
+        self.shared.queue.close();
+        let threads = self.threads.lock().take();
+        if let Some(Threads { closed, writer, keeper }) = threads {
+            let _ = writer.join();
+            closed.store(true, Ordering::Release);
+            keeper.thread().unpark();
+            let _ = keeper.join();
+        }
+    }
+
+    async fn swap_it(&self, id: Id, expected: Version, next: Option<Envelope>) -> Result<Swap, StoreError> {
+        let shared = &*self.shared;
+        shared.healthy()?;
+        let key = shared.index.key(&id);
+        // A conflict with what is durable can be told at once: no write under way could make it fit again.
+        let known = shared.index.slot(key).map_or(Version::NEVER, |slot| slot.version());
+        if known != expected {
+            return shared.snapshot(&id).map(Swap::Conflict);
+        }
+        if let Some(envelope) = &next {
+            if entry::size_of(envelope) > shared.most_entry {
+                return Err(shared.unsupported(format!(
+                    "a record of {} bytes, at most {} fit; keep its payload as a body",
+                    entry::size_of(envelope),
+                    shared.most_entry
+                )));
+            }
+            if envelope.entries.len() > Envelope::MOST_ENTRIES {
+                return Err(shared.unsupported(format!("more than {} list entries", Envelope::MOST_ENTRIES)));
+            }
+        }
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Swap(SwapRequest { key, id, expected, next, reply });
+        if shared.queue.push(request).await.is_err() {
+            return Err(shared.unavailable("it was closed"));
+        }
+        match answer.await {
+            Ok(Reply::Swapped { version, stamp }) => Ok(Swap::Swapped { version, stamp }),
+            Ok(Reply::Conflict) => shared.snapshot(&id).map(Swap::Conflict),
+            Ok(Reply::Failed(error)) => Err(error),
+            Err(_) => Err(StoreError::Unknown { store: shared.name.clone(), reason: "the writer is gone".into() }),
+        }
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger")
+            .field("name", &self.shared.name)
+            .field("recovered", &self.recovered)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for Ledger {
+    fn get<'a>(&'a self, id: &'a Id) -> Answer<'a, Snapshot> {
+        Box::pin(async { self.shared.snapshot(id) })
+    }
+
+    fn swap<'a>(&'a self, id: &'a Id, expected: Version, next: Option<Envelope>) -> Answer<'a, Swap> {
+        Box::pin(self.swap_it(*id, expected, next))
+    }
+
+    fn watch<'a>(&'a self, id: &'a Id) -> Answer<'a, Box<dyn Watch>> {
+        Box::pin(async {
+            self.shared.healthy()?;
+            Ok(self.shared.watchers.watch(self.shared.index.key(id)))
+        })
+    }
+
+    fn scan<'a>(&'a self, index: Index, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<Id>> {
+        Box::pin(async move { scan::scan(&self.shared, &self.runs, index, after, limit) })
+    }
+
+    fn changes<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Changes> {
+        Box::pin(async move { feed::changes(&self.shared, after, limit) })
+    }
+
+    fn put_body<'a>(&'a self, owner: &'a Id, body: BodyId, bytes: Bytes) -> Answer<'a, ()> {
+        let owner = *owner;
+        Box::pin(async move {
+            self.shared.healthy()?;
+            let shared = self.shared.clone();
+            let put = move || shared.bodies.put(&owner, body, &bytes, shared.time.now());
+            self.aside.run(put).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
+        })
+    }
+
+    fn get_body(&self, body: BodyId) -> Answer<'_, Option<Bytes>> {
+        Box::pin(async move {
+            self.shared.healthy()?;
+            self.shared.bodies.get(body)
+        })
+    }
+
+    fn drop_body(&self, body: BodyId) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.shared.healthy()?;
+            let shared = self.shared.clone();
+            let remove = move || shared.bodies.remove(body);
+            self.aside.run(remove).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
+        })
+    }
+
+    fn bodies<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<BodyInfo>> {
+        let after = after.cloned();
+        Box::pin(async move {
+            self.shared.healthy()?;
+            let shared = self.shared.clone();
+            let list = move || shared.bodies.list(after.as_ref(), limit);
+            self.aside.run(list).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
+        })
+    }
+
+    fn usage(&self, tag: Tag) -> Answer<'_, Usage> {
+        Box::pin(async move {
+            let shared = &*self.shared;
+            shared.healthy()?;
+            // What is gone by now does not count, whether or not anybody has come by to see it go.
+            let now = shared.time.now();
+            loop {
+                let mut books = shared.index.books();
+                let done = shared.index.pass_on(&mut books, now, shared.memory, usize::MAX);
+                if done && books.going.covers(now) {
+                    let count = books.count(tag);
+                    return Ok(Usage { records: count.records, tombstones: count.tombstones, exact: true });
+                }
+                drop(books);
+                shared.index.refill_going(shared.memory);
+            }
+        })
+    }
+
+    fn now(&self) -> Option<Stamp> {
+        Some(self.shared.time.now())
+    }
+
+    fn durability(&self) -> Durability {
+        match self.shared.poison.why() {
+            None => Durability::Durable,
+            Some(why) => Durability::BestEffort(why.to_owned()),
+        }
+    }
+
+    fn level(&self) -> Level {
+        Level::Full
+    }
+
+    fn name(&self) -> String {
+        self.shared.name.clone()
+    }
+
+    fn single_writer(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,109 @@
+//! Where requests gather while the writer syncs.
+//!
+//! One short lock to add, one to take all. The writer is only woken if it sleeps: under load nobody pays for a system
+//! call to hand something in.
+
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::Notify;
+
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    state: Mutex<State<T>>,
+    wake: Condvar,
+    room: Notify,
+    most: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: Vec<T>,
+    asleep: bool,
+    turned_away: bool,
+    closed: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+impl<T> Queue<T> {
+    pub(crate) fn new(most: usize) -> Self {
+        let state = State { items: Vec::new(), asleep: false, turned_away: false, closed: false };
+        Self { state: Mutex::new(state), wake: Condvar::new(), room: Notify::new(), most }
+    }
+
+    /// Waits for room if the queue is full.
+    pub(crate) async fn push(&self, item: T) -> Result<(), Closed> {
+        let Err(mut item) = self.try_push(item)? else { return Ok(()) };
+        loop {
+            let mut room = std::pin::pin!(self.room.notified());
+            room.as_mut().enable();
+            match self.try_push(item)? {
+                Ok(()) => return Ok(()),
+                Err(back) => item = back,
+            }
+            room.await;
+        }
+    }
+
+    fn try_push(&self, item: T) -> Result<Result<(), T>, Closed> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(Closed);
+        }
+        if state.items.len() >= self.most {
+            state.turned_away = true;
+            return Ok(Err(item));
+        }
+        self.add(&mut state, item);
+        Ok(Ok(()))
+    }
+
+    /// For the ledger's own errands, which are few: never refused for want of room.
+    pub(crate) fn force(&self, item: T) -> Result<(), Closed> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(Closed);
+        }
+        self.add(&mut state, item);
+        Ok(())
+    }
+
+    fn add(&self, state: &mut State<T>, item: T) {
+        state.items.push(item);
+        if state.asleep {
+            state.asleep = false;
+            self.wake.notify_one();
+        }
+    }
+
+    /// Changes places with the queue. Waits up to `wait` for something to come; false: closed, and nothing is left.
+    pub(crate) fn take(&self, into: &mut Vec<T>, wait: Option<Duration>) -> bool {
+        debug_assert!(into.is_empty(), "the last batch was not finished");
+        let mut state = self.state.lock();
+        if state.items.is_empty() && !state.closed {
+            match wait {
+                Some(wait) if wait > Duration::ZERO => {
+                    state.asleep = true;
+                    let _ = self.wake.wait_for(&mut state, wait);
+                    state.asleep = false;
+                }
+                Some(_) | None => {}
+            }
+        }
+        std::mem::swap(&mut state.items, into);
+        if state.turned_away {
+            state.turned_away = false;
+            self.room.notify_waiters();
+        }
+        !(state.closed && into.is_empty())
+    }
+
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        self.wake.notify_one();
+        self.room.notify_waiters();
+    }
+}

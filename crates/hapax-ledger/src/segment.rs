@@ -1,0 +1,120 @@
+//! Segments: the files of the log.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use crate::{
+    disk::File,
+    frame::{Frame, HEADER, Header, Seed},
+};
+
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) number: u32,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) size: u64,
+    pub(crate) seed: Seed,
+    /// The next fresh version when its first frame was written; 0 while it has none.
+    pub(crate) first_version: AtomicU64,
+    /// The end of the last frame that is durable.
+    end: AtomicU64,
+    /// A frame of a later segment is durable.
+    sealed: AtomicBool,
+    hinted: AtomicBool,
+}
+
+impl Segment {
+    pub(crate) fn new(number: u32, file: Arc<dyn File>, size: u64, seed: Seed) -> Self {
+        Self {
+            number,
+            file,
+            size,
+            seed,
+            first_version: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            sealed: AtomicBool::new(false),
+            hinted: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_end(&self, end: u64) {
+        self.end.store(end, Ordering::Release);
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.sealed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn seal(&self) {
+        self.sealed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_hinted(&self) -> bool {
+        self.hinted.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_hinted(&self) {
+        self.hinted.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn first_version(&self) -> u64 {
+        self.first_version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        let read = self.file.read_at(&mut bytes, offset)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// The bytes of the durable frame at `offset`; `None` at the end, an error if there is no whole frame.
+    pub(crate) fn read_frame(&self, offset: u64) -> io::Result<Option<Vec<u8>>> {
+        let end = self.end();
+        if offset >= end {
+            return Ok(None);
+        }
+        let head = self.read(offset, HEADER)?;
+        let length =
+            Header::parse(&head).map(|header| u64::from(header.length)).filter(|length| offset + length <= end);
+        if let Some(length) = length {
+            let bytes = self.read(offset, length as usize)?;
+            if Frame::open(&bytes, self.seed, offset).is_some() {
+                return Ok(Some(bytes));
+            }
+        }
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("no whole frame at {} byte {offset}", name(self.number)),
+        ))
+    }
+}
+
+pub(crate) fn name(number: u32) -> String {
+    format!("{number:08x}.seg")
+}
+
+pub(crate) fn hint_name(number: u32) -> String {
+    format!("{number:08x}.hint")
+}
+
+pub(crate) fn number(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(".seg")?;
+    (digits.len() == 8).then_some(())?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+pub(crate) fn hint_number(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(".hint")?;
+    (digits.len() == 8).then_some(())?;
+    u32::from_str_radix(digits, 16).ok()
+}

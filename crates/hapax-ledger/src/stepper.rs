@@ -1,0 +1,31 @@
+//! Drives a ledger by hand: one thread, one history.
+
+use crate::{clean::Cleaned, keeper::Keeper, writer::Writer};
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Stepper {
+    writer: Writer,
+    keeper: Keeper,
+}
+
+impl Stepper {
+    pub(crate) const fn new(writer: Writer, keeper: Keeper) -> Self {
+        Self { writer, keeper }
+    }
+
+    /// One batch.
+    pub fn write(&mut self) {
+        self.writer.turn(None);
+    }
+
+    /// As after a moment without work, or at the end.
+    pub fn mark(&mut self) {
+        self.writer.mark();
+    }
+
+    /// One piece of what has to be done beside the requests; false: there was nothing.
+    pub fn keep(&mut self) -> bool {
+        self.keeper.turn() != Cleaned::Nothing
+    }
+}

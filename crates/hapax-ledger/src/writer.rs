@@ -1,0 +1,355 @@
+//! The writer: takes what has queued, writes it as one frame, syncs once, and only then lets anybody know.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use foldhash::fast::RandomState;
+use hapax_core::{Stamp, Version};
+use hapax_store::StoreError;
+use hashbrown::HashMap;
+use tokio::sync::oneshot;
+
+use crate::{
+    append::{Appender, Failed, Start},
+    entry::{self, REMOVAL_BYTES},
+    index::Update,
+    log::is_full,
+    shared::{Carried, Load, Reply, Request, Shared, Slice, SwapRequest},
+    slot::{GONE, Key, LIVE, MOST_VERSION, Place, REMOVED},
+};
+
+/// After so long without work, a mark is written behind the last frame.
+const IDLE: Duration = Duration::from_millis(50);
+const ASLEEP: Duration = Duration::from_secs(1);
+/// How many records a turn lets go of by themselves.
+const PASSED_ON: usize = 512;
+/// How many changes are shown before others get a chance to look at the books.
+const SHOWN_AT_ONCE: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    appender: Appender,
+    incoming: Vec<Request>,
+    waiting: VecDeque<SwapRequest>,
+    errands: VecDeque<Request>,
+    /// The versions that this batch gives, before anybody can see them.
+    overlay: HashMap<Key, Version, RandomState>,
+    written: Vec<Written>,
+    conflicts: Vec<oneshot::Sender<Reply>>,
+    moved: Vec<Moved>,
+    slices: Vec<Slice>,
+    unmarked: bool,
+}
+
+#[derive(Debug)]
+struct Written {
+    update: Update,
+    reply: oneshot::Sender<Reply>,
+}
+
+#[derive(Debug)]
+struct Moved {
+    key: Key,
+    version: Version,
+    from: Place,
+    to: Place,
+    marker: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(shared: Arc<Shared>, appender: Appender) -> Self {
+        Self {
+            shared,
+            appender,
+            incoming: Vec::new(),
+            waiting: VecDeque::new(),
+            errands: VecDeque::new(),
+            overlay: HashMap::default(),
+            written: Vec::new(),
+            conflicts: Vec::new(),
+            moved: Vec::new(),
+            slices: Vec::new(),
+            unmarked: false,
+        }
+    }
+
+    pub(crate) fn run(mut self, mut rolled: impl FnMut()) {
+        let mut segment = self.appender.active().number;
+        loop {
+            let wait = if self.unmarked { IDLE } else { ASLEEP };
+            let going_on = self.turn(Some(wait));
+            if self.appender.active().number != segment {
+                segment = self.appender.active().number;
+                rolled();
+            }
+            if !going_on {
+                break;
+            }
+        }
+        self.mark();
+    }
+
+    /// One batch. False: the ledger was closed and nothing is left to do.
+    pub(crate) fn turn(&mut self, wait: Option<Duration>) -> bool {
+        let mut open = true;
+        if self.waiting.is_empty() {
+            let wait = if self.errands.is_empty() { wait } else { None };
+            open = self.shared.queue.take(&mut self.incoming, wait);
+            for request in self.incoming.drain(..) {
+                match request {
+                    Request::Swap(swap) => self.waiting.push_back(swap),
+                    Request::Carry(_) | Request::Mark => self.errands.push_back(request),
+                }
+            }
+        }
+        if !self.waiting.is_empty() || !self.errands.is_empty() {
+            self.batch();
+        } else if wait.is_some() && open {
+            self.mark();
+        }
+        let now = self.shared.time.now();
+        self.shared.index.pass_on(&mut self.shared.index.books(), now, self.shared.memory, PASSED_ON);
+        open || !self.waiting.is_empty() || !self.errands.is_empty()
+    }
+
+    /// Says that what came before was whole, unless that was the last thing said.
+    pub(crate) fn mark(&mut self) {
+        if self.unmarked && self.shared.poison.why().is_none() {
+            self.errands.push_back(Request::Mark);
+            self.batch();
+        }
+    }
+
+    fn batch(&mut self) {
+        if let Some(why) = self.shared.poison.why() {
+            let error = self.shared.unavailable(why);
+            self.errands.clear();
+            for swap in self.waiting.drain(..) {
+                let _ = swap.reply.send(Reply::Failed(error.clone()));
+            }
+            return;
+        }
+        let stamp = Stamp(self.shared.time.now().0.max(self.appender.last_stamp));
+        let mut started = false;
+        let mut mark = false;
+        // Requests go before the ledger's own errands, so that cleaning costs nobody more than a part of a frame.
+        while let Some(swap) = self.waiting.pop_front() {
+            if let Some(swap) = self.take_swap(swap, stamp, &mut started) {
+                self.waiting.push_front(swap);
+                break;
+            }
+        }
+        for _ in 0..self.errands.len() {
+            match self.errands.pop_front() {
+                Some(Request::Carry(slice)) => {
+                    let later = self.take_slice(slice, &mut started);
+                    self.errands.extend(later.map(Request::Carry));
+                }
+                Some(Request::Swap(swap)) => self.waiting.push_back(swap),
+                Some(Request::Mark) => mark = true,
+                None => {}
+            }
+        }
+        let anything = started && !self.appender.is_empty();
+        let outcome = if anything {
+            self.appender.commit(stamp.0)
+        } else if mark {
+            match self.appender.start(0) {
+                Ok(Start::Ready) => self.appender.commit(stamp.0),
+                Ok(Start::NoRoom) => Ok(()),
+                Err(error) => Err(Failed::Write(error)),
+            }
+        } else {
+            Ok(())
+        };
+        match outcome {
+            Ok(()) => {
+                if anything || mark {
+                    self.unmarked = anything;
+                    self.shared.counters.frames.fetch_add(1, Ordering::Relaxed);
+                }
+                self.show(stamp);
+            }
+            Err(failed) => self.fail(failed),
+        }
+        self.overlay.clear();
+    }
+
+    /// Gives back what does not fit into this frame.
+    fn take_swap(&mut self, swap: SwapRequest, stamp: Stamp, started: &mut bool) -> Option<SwapRequest> {
+        let slot = self.shared.index.slot(swap.key);
+        let in_batch = self.overlay.get(&swap.key).copied();
+        let current = in_batch.or(slot.map(|slot| slot.version())).unwrap_or(Version::NEVER);
+        if current != swap.expected {
+            self.conflicts.push(swap.reply);
+            return None;
+        }
+        let size = swap.next.as_ref().map_or(REMOVAL_BYTES, entry::size_of);
+        if !*started {
+            match self.appender.start(size) {
+                Ok(Start::Ready) => *started = true,
+                Ok(Start::NoRoom) => {
+                    let _ = swap.reply.send(Reply::Failed(self.full()));
+                    return None;
+                }
+                Err(error) => {
+                    self.shared.poison(format!("cannot start a segment: {error}"));
+                    let _ = swap.reply.send(Reply::Failed(self.shared.unavailable(error.to_string())));
+                    return None;
+                }
+            }
+        }
+        if !self.appender.fits(size) {
+            return Some(swap);
+        }
+        // What is left when the disk is full belongs to those who are at work already.
+        let at_work = in_batch.is_some() || slot.is_some_and(|slot| slot.has(LIVE));
+        if self.shared.log.is_tight()
+            && !at_work
+            && swap.next.is_some()
+            && self.appender.left() < self.appender.active().size / 2
+        {
+            let _ = swap.reply.send(Reply::Failed(self.full()));
+            return None;
+        }
+        let version = Version(self.appender.version());
+        if version.0 > MOST_VERSION {
+            let _ = swap.reply.send(Reply::Failed(self.shared.unavailable("it has run out of versions")));
+            return None;
+        }
+        let SwapRequest { key, id, next, reply, .. } = swap;
+        let update = match next {
+            Some(envelope) => {
+                let place = self.appender.add(true, |buffer| entry::put_record(buffer, &id, version, stamp, &envelope));
+                Update::record(key, id, version, stamp, place, envelope)
+            }
+            None => {
+                let place =
+                    self.appender.add(true, |buffer| entry::put_removal(buffer, &id, version, stamp, stamp, false));
+                Update::removal(key, id, version, stamp, place)
+            }
+        };
+        self.overlay.insert(key, version);
+        self.written.push(Written { update, reply });
+        None
+    }
+
+    /// Gives back what does not fit into this frame.
+    fn take_slice(&mut self, slice: Slice, started: &mut bool) -> Option<Slice> {
+        let size = |item: &Carried| match &item.what {
+            Load::Whole(bytes) => bytes.len(),
+            Load::Marker(_) => REMOVAL_BYTES,
+        };
+        let whole: usize = slice.items.iter().map(size).sum();
+        if !*started {
+            match self.appender.start(whole) {
+                Ok(Start::Ready) => *started = true,
+                // No room to clean in: the oldest segments go when they are empty.
+                Ok(Start::NoRoom) => return None,
+                Err(error) => {
+                    self.shared.poison(format!("cannot start a segment: {error}"));
+                    return None;
+                }
+            }
+        }
+        if !self.appender.fits(whole) {
+            return Some(slice);
+        }
+        for item in &slice.items {
+            let current = self.shared.index.slot(item.key);
+            let still = current.is_some_and(|slot| slot.version() == item.version && slot.place() == item.from);
+            if !still || self.overlay.contains_key(&item.key) {
+                continue;
+            }
+            let (to, marker) = match &item.what {
+                Load::Whole(bytes) => (self.appender.add(false, |buffer| entry::put_carried(buffer, bytes)), false),
+                Load::Marker(since) => {
+                    // Only what is no longer there may be cut down to its version.
+                    if !current.is_some_and(|slot| slot.has(GONE) || slot.has(REMOVED)) {
+                        continue;
+                    }
+                    let put = |buffer: &mut Vec<u8>| {
+                        entry::put_removal(buffer, &item.id, item.version, item.stamp, *since, true);
+                    };
+                    (self.appender.add(false, put), true)
+                }
+            };
+            self.moved.push(Moved { key: item.key, version: item.version, from: item.from, to, marker });
+        }
+        self.slices.push(slice);
+        None
+    }
+
+    /// Everything in the frame is durable: now it may be seen.
+    fn show(&mut self, stamp: Stamp) {
+        let shared = &self.shared;
+        shared.counters.writes.fetch_add(self.written.len() as u64, Ordering::Relaxed);
+        shared.counters.carried.fetch_add(self.moved.len() as u64, Ordering::Relaxed);
+        let mut replies = Vec::with_capacity(self.written.len());
+        let mut books = shared.index.books();
+        for (count, Written { update, reply }) in self.written.drain(..).enumerate() {
+            if count % SHOWN_AT_ONCE == SHOWN_AT_ONCE - 1 {
+                parking_lot::MutexGuard::bump(&mut books);
+            }
+            replies.push((reply, update.slot.key(), update.slot.version()));
+            shared.index.apply(&mut books, update, shared.memory);
+        }
+        for moved in self.moved.drain(..) {
+            shared.index.moved(&mut books, moved.key, moved.version, moved.from, moved.to, moved.marker);
+        }
+        drop(books);
+        shared.visible.store(self.appender.next_version - 1, Ordering::Release);
+        for (reply, key, version) in replies {
+            shared.watchers.wake(key);
+            let _ = reply.send(Reply::Swapped { version, stamp });
+        }
+        for reply in self.conflicts.drain(..) {
+            let _ = reply.send(Reply::Conflict);
+        }
+        for slice in self.slices.drain(..) {
+            let _ = slice.done.try_send(());
+        }
+    }
+
+    fn fail(&mut self, failed: Failed) {
+        self.moved.clear();
+        self.slices.clear();
+        if let Failed::Write(error) = &failed
+            && is_full(error)
+        {
+            // Half a frame that was never synced is no frame. The next one takes its place.
+            let full = self.full();
+            for written in self.written.drain(..) {
+                let _ = written.reply.send(Reply::Failed(full.clone()));
+            }
+            // They may have lost against one of those.
+            for reply in self.conflicts.drain(..) {
+                let _ = reply.send(Reply::Failed(full.clone()));
+            }
+            return;
+        }
+        let why = match &failed {
+            Failed::Write(error) => format!("a write failed: {error}"),
+            Failed::Sync(error) => format!("a sync failed: {error}"),
+        };
+        self.shared.poison(why.clone());
+        for written in self.written.drain(..) {
+            let error = StoreError::Unknown { store: self.shared.name.clone(), reason: why.clone() };
+            let _ = written.reply.send(Reply::Failed(error));
+        }
+        for reply in self.conflicts.drain(..) {
+            let _ = reply.send(Reply::Failed(self.shared.unavailable(why.clone())));
+        }
+    }
+
+    fn full(&self) -> StoreError {
+        StoreError::Full {
+            store: self.shared.name.clone(),
+            reason: "the disk has no room for another segment; attempts under way may still end".into(),
+        }
+    }
+}

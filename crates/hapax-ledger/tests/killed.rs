@@ -1,0 +1,154 @@
+//! A real process under load is killed with `kill -9`, twenty times, in one directory. Whatever it had acknowledged is
+//! there afterwards, as it was acknowledged.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use common::*;
+use hapax_core::{Millis, Version};
+use hapax_ledger::{Ledger, Options};
+use hapax_store::{Due, Envelope, Store, Swap};
+
+const ROUNDS: u64 = 20;
+const DIR: &str = "HAPAX_KILLED_DIR";
+const FROM: &str = "HAPAX_KILLED_FROM";
+
+fn options(dir: &str) -> Options {
+    // Small segments, so that rolling, hints and cleaning are interrupted too.
+    Options::new(dir).segment_bytes(64 << 10, 256 << 10).removal_memory(Millis(200))
+}
+
+/// The payload can be told from the id, so that the parent need not be sent it.
+fn payload(number: u64, done: bool) -> Vec<u8> {
+    vec![(number as u8) ^ if done { 0x55 } else { 0 }; 40 + (number % 900) as usize]
+}
+
+/// Not a test of its own: the process that is killed. Without the variable it does nothing.
+#[test]
+fn child_under_load() {
+    let Ok(dir) = std::env::var(DIR) else { return };
+    let from: u64 = std::env::var(FROM).unwrap().parse().unwrap();
+    let ledger = Arc::new(Ledger::open_with(options(&dir)).unwrap());
+    let next = Arc::new(AtomicU64::new(from));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..32)
+            .map(|_| {
+                let (ledger, next) = (ledger.clone(), next.clone());
+                tokio::spawn(async move {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::SeqCst);
+                        let id = id(number);
+                        let begun = ledger.swap(&id, Version::NEVER, Some(live(payload(number, false)))).await.unwrap();
+                        let Swap::Swapped { version, stamp } = begun else { panic!("{begun:?}") };
+                        say(&format!("b {number} {version} {}", stamp.0));
+                        // Every other one lives on, the rest makes work for the cleaner.
+                        let gone = (number % 2 == 0).then_some(Due::After(Millis(1)));
+                        let record = Envelope { gone, ..envelope(payload(number, true)) };
+                        let done = ledger.swap(&id, version, Some(record)).await.unwrap();
+                        let Swap::Swapped { version, stamp } = done else { panic!("{done:?}") };
+                        say(&format!("d {number} {version} {}", stamp.0));
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+}
+
+/// One write to the pipe for each line: what was acknowledged before the kill has been said.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("\n@{line}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+#[test]
+fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
+    let mut random = Random::from_env("kill -9");
+    let dir = TempDir::new("killed");
+    let mut acknowledged: BTreeMap<u64, (bool, Version)> = BTreeMap::new();
+    let mut versions = BTreeSet::new();
+    let mut last_stamp = 0;
+    let mut from = 1;
+    for round in 0..ROUNDS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_under_load", "--nocapture", "--test-threads", "1"])
+            .env(DIR, &dir.0)
+            .env(FROM, from.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let wait = Duration::from_millis(random.below(200));
+        let (first, started) = std::sync::mpsc::channel();
+        let killer = std::thread::spawn(move || {
+            // From its first answer on, however slow this machine is today.
+            let _: Result<(), _> = started.recv_timeout(Duration::from_secs(20));
+            std::thread::sleep(wait);
+            child.kill().unwrap();
+            child.wait().unwrap();
+        });
+        let mut seen = 0_u64;
+        for line in out.lines() {
+            let Ok(line) = line else { break };
+            let Some(said) = line.strip_prefix('@') else { continue };
+            let words: Vec<&str> = said.split(' ').collect();
+            // The last line may be cut off.
+            let [what, number, version, stamp] = words[..] else { continue };
+            let (Ok(number), Ok(version), Ok(stamp)) = (number.parse(), version.parse(), stamp.parse::<u64>()) else {
+                continue;
+            };
+            assert!(versions.insert(version), "round {round}: version {version} was given twice");
+            acknowledged.insert(number, (what == "d", Version(version)));
+            last_stamp = last_stamp.max(stamp);
+            from = from.max(number + 64);
+            seen += 1;
+            let _ = first.send(());
+        }
+        killer.join().unwrap();
+        from += 1_000;
+        let ledger = Ledger::open_with(options(dir.0.to_str().unwrap()))
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        for (&number, &(done, version)) in &acknowledged {
+            let snapshot = now(ledger.get(&id(number))).unwrap();
+            let short = number % 2 == 0;
+            if snapshot.version == version {
+                if done && short {
+                    assert!(snapshot.record.is_none() || snapshot.record.unwrap().payload == payload(number, true));
+                } else {
+                    let record = snapshot.record.unwrap_or_else(|| panic!("round {round}: {number} is lost"));
+                    assert_eq!(record.payload, payload(number, done), "round {round}: {number}");
+                }
+            } else if !done {
+                // Its second write was under way, and may have made it; if that one was short-lived, it may be gone since.
+                let made_it = snapshot.record.as_ref().is_some_and(|record| record.payload == payload(number, true));
+                assert!(made_it || short, "round {round}: {number} was at {version}, now {snapshot:?}");
+            } else {
+                assert!(
+                    short && snapshot.version == Version::NEVER,
+                    "round {round}: {number} was at {version}, now {snapshot:?}"
+                );
+            }
+            assert!(snapshot.now.0 >= last_stamp, "time ran backward");
+        }
+        println!("round {round}: {seen} answers, {} in all, {:?}", acknowledged.len(), ledger.recovered());
+        drop(ledger);
+    }
+    assert!(acknowledged.len() > 100, "hardly any load");
+}

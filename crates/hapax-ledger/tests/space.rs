@@ -1,0 +1,128 @@
+//! Space: at most twice the unexpired data and three segments; and cleaning that nobody has to wait for.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use std::{collections::BTreeMap, pin::pin, sync::Arc};
+
+use common::*;
+use hapax_core::{Millis, Stamp};
+use hapax_ledger::disk::RecordingDisk;
+use hapax_store::{Due, Envelope, Store, Swap};
+
+const SEGMENT: u64 = 32 * 1024;
+
+fn log_bytes(disk: &RecordingDisk) -> u64 {
+    let image = disk.image();
+    let of_log = |name: &&std::path::PathBuf| {
+        let name = name.file_name().unwrap().to_str().unwrap();
+        name.ends_with(".seg") || name.starts_with("spare")
+    };
+    image.names().iter().filter(of_log).map(|name| image.bytes(name).unwrap().len() as u64).sum()
+}
+
+#[test]
+fn after_any_mix_the_log_takes_at_most_twice_the_unexpired_data_and_three_segments() {
+    let mut random = Random::from_env("space");
+    for mix in 0..24 {
+        let (disk, clock) = (RecordingDisk::untraced(), ManualClock::new());
+        let options = small("/l")
+            .segment_bytes(4096, SEGMENT)
+            .removal_memory(Millis(20))
+            .disk(Arc::new(disk.clone()))
+            .clock(clock.clone());
+        let mut ledger = Stepped::open(options.clone()).unwrap();
+        // How many in a hundred live long, and how long the others live.
+        let (long_lived, short) = (random.below(60), 1 + random.below(2_000));
+        let mut unexpired: BTreeMap<u64, (Stamp, u64)> = BTreeMap::new();
+        let mut worst = 0.0_f64;
+        for turn in 0..1_500 {
+            let number = if random.below(3) == 0 { random.below(400) } else { 1_000 + turn };
+            clock.advance(random.below(8));
+            let life = if random.below(100) < long_lived { 1_000_000 } else { short };
+            let payload = vec![0; random.below(1_500) as usize];
+            let record = Envelope { gone: Some(Due::After(Millis(life))), ..envelope(payload) };
+            let removed = random.below(20) == 0;
+            let bytes = (record.payload.len() as u64 + 64 + 32 + 8).next_multiple_of(8);
+            let expected = ledger.get(id(number)).unwrap().version;
+            let next = (!removed).then_some(record);
+            let Ok(Swap::Swapped { stamp, .. }) = ledger.swap(id(number), expected, next) else { panic!() };
+            if removed {
+                unexpired.remove(&number);
+            } else {
+                unexpired.insert(number, (stamp.plus(Millis(life)), bytes));
+            }
+            if random.below(4) == 0 {
+                ledger.settle();
+                let now = ledger.get(id(1)).unwrap().now;
+                unexpired.retain(|_, (gone, _)| *gone > now);
+                let data: u64 = unexpired.values().map(|(_, bytes)| bytes).sum();
+                let status = ledger.ledger.status();
+                // Versions that must be remembered are data too; they are few.
+                let data = data.max(status.needed_bytes);
+                let taken = log_bytes(&disk);
+                assert!(taken <= 2 * data + 3 * SEGMENT, "mix {mix}: {taken} bytes for {data}: {status:?}");
+                worst = worst.max(taken as f64 / (2 * data + 3 * SEGMENT) as f64);
+            }
+            if random.below(300) == 0 {
+                drop(ledger);
+                ledger = Stepped::open(options.clone()).unwrap();
+            }
+        }
+        let status = ledger.ledger.status();
+        println!("mix {mix}: {long_lived} % long-lived, others {short} ms: at worst {worst:.2}, {status:?}");
+        assert!(status.poisoned.is_none());
+    }
+}
+
+/// Everything expires at once: the whole log goes, without a byte being rewritten.
+#[test]
+fn what_expires_together_goes_by_whole_segments() {
+    let (disk, clock) = (RecordingDisk::untraced(), ManualClock::new());
+    let options = small("/l").segment_bytes(4096, SEGMENT).removal_memory(Millis(20));
+    let mut ledger = Stepped::open(options.disk(Arc::new(disk.clone())).clock(clock.clone())).unwrap();
+    for number in 0..1_000 {
+        let record = Envelope { gone: Some(Due::After(Millis(60_000))), ..envelope(vec![0; 400]) };
+        ledger.put(id(number), Some(record));
+        ledger.settle();
+    }
+    assert!(log_bytes(&disk) > 12 * SEGMENT);
+    clock.advance(61_000);
+    for _ in 0..10 {
+        ledger.settle();
+    }
+    let status = ledger.ledger.status();
+    assert_eq!((status.carried, status.slots), (0, 0), "{status:?}");
+    assert!(log_bytes(&disk) <= 3 * SEGMENT, "{}", log_bytes(&disk));
+}
+
+/// Cleaning rides in the frames of requests, behind them: a request that is queued when a batch begins is answered by that
+/// batch, whether or not there is something to clean.
+#[test]
+fn no_request_waits_more_than_a_batch_for_the_cleaning() {
+    let mut random = Random::from_env("stalls");
+    let (disk, clock) = (RecordingDisk::untraced(), ManualClock::new());
+    let options = small("/l").segment_bytes(SEGMENT, SEGMENT).removal_memory(Millis(20));
+    let mut ledger = Stepped::open(options.disk(Arc::new(disk)).clock(clock.clone())).unwrap();
+    for turn in 0..6_000 {
+        clock.advance(2);
+        let number = random.below(60);
+        let id = id(number);
+        ledger.stepper.keep();
+        let expected = ledger.get(id).unwrap().version;
+        let life = if number % 2 == 0 { 1_000_000 } else { 50 };
+        let record = Envelope { gone: Some(Due::After(Millis(life))), ..envelope(vec![0; random.below(800) as usize]) };
+        let frames = ledger.ledger.status().frames;
+        let answer = {
+            let mut swap = pin!(ledger.ledger.swap(&id, expected, Some(record)));
+            assert!(poll(swap.as_mut()).is_none());
+            ledger.stepper.write();
+            poll(swap.as_mut())
+        };
+        assert!(matches!(answer, Some(Ok(Swap::Swapped { .. }))), "turn {turn}: {answer:?}");
+        assert_eq!(ledger.ledger.status().frames, frames + 1, "turn {turn}");
+    }
+    let status = ledger.ledger.status();
+    assert!(status.carried > 500 && status.retired > 50, "{status:?}");
+}

@@ -1,0 +1,86 @@
+//! What is written is read; what was not written is an error, and never a panic.
+
+mod codec_support;
+
+use codec_support::{any_record, decode, samples};
+use hapax_store::{Kind, codec};
+use proptest::prelude::*;
+
+/// Bytes with a checksum that fits, as a bug elsewhere or a forger would leave them.
+fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn what_is_written_is_read(record in any_record()) {
+        let sealed = codec::seal(&record);
+        let read = codec::open(&sealed);
+        prop_assert_eq!(read.as_ref(), Ok(&record));
+        prop_assert_eq!(codec::seal(&record), sealed);
+    }
+
+    #[test]
+    fn two_records_never_share_their_bytes(one in any_record(), other in any_record()) {
+        let equal = codec::seal(&one).payload == codec::seal(&other).payload;
+        let tags = |record: &hapax_core::Record| (record.about.surface_tag, record.about.tenant_tag);
+        prop_assert_eq!(equal && tags(&one) == tags(&other), one == other);
+    }
+
+    #[test]
+    fn any_bytes_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        prop_assert!(decode(bytes).is_err());
+    }
+
+    #[test]
+    fn one_record_has_one_form(record in any_record(), at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 0..4), cut in 0_usize..4) {
+        // Behind the checksum's back: whatever is still read as a record is written as exactly these bytes.
+        let sealed = codec::seal(&record).payload;
+        let body = &sealed[..sealed.len() - 4];
+        let at = at.index(body.len());
+        let end = (at + cut).min(body.len());
+        let forged = resealed([&body[..at], &with, &body[end..]].concat());
+        if let Ok(read) = decode(forged.clone()) {
+            prop_assert_eq!(codec::seal(&read).payload, forged);
+        }
+    }
+}
+
+#[test]
+fn forged_goldens_never_panic_and_keep_one_form() {
+    for (name, record) in samples() {
+        let sealed = codec::seal(&record).payload;
+        let body = &sealed[..sealed.len() - 4];
+        for at in 1..body.len() {
+            for value in [0, 1, 2, 0x7f, 0x80, 0xff, body[at].wrapping_add(1), body[at] ^ 0x80] {
+                let mut forged = body.to_vec();
+                forged[at] = value;
+                let forged = resealed(forged);
+                if let Ok(read) = decode(forged.clone()) {
+                    assert_eq!(codec::seal(&read).payload, forged, "{name}: byte {at} = {value:#04x}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_length_that_lies_allocates_nothing() {
+    // A surface's name of 2^63 bytes, in a record that is twelve bytes long.
+    for length in [&[0xff, 0xff, 0xff, 0xff, 0x7f][..], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]] {
+        assert!(decode(resealed([&[1][..], length, b"x"].concat())).is_err());
+    }
+}
+
+#[test]
+fn another_kind_of_record_is_no_operation() {
+    for (_, record) in samples() {
+        let mut sealed = codec::seal(&record);
+        sealed.kind = Kind::GROUP;
+        assert!(codec::open(&sealed).is_err());
+    }
+}
