@@ -111,6 +111,15 @@ impl Gate {
     }
 }
 
+/// A test that fails must not leave the writer waiting.
+struct Opened(Arc<Gate>);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.set(false, 0);
+    }
+}
+
 impl Disk for GatedDisk {
     fn create_dir(&self, dir: &Path) -> std::io::Result<()> {
         RealDisk.create_dir(dir)
@@ -162,6 +171,7 @@ async fn l2_nobody_learns_of_a_winner_before_it_is_durable() {
     let Ok(Swap::Swapped { .. }) = ledger.swap(&id(0), Version::NEVER, Some(envelope("warm"))).await else { panic!() };
     // Long enough for the mark behind it, and for the next segment to be made ready.
     tokio::time::sleep(Duration::from_millis(400)).await;
+    let _opened_in_the_end = Opened(gate.clone());
     gate.set(true, 0);
     // Holds the writer at its sync, so that the others meet in one batch.
     let first = {
