@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hapax::{Begun, Engine, Hapax, MemoryStore, Outcome, Recorded, Token};
+use hapax::{Begun, Body, Engine, Hapax, MemoryStore, Outcome, Recorded, Token};
 
 /// What a queue would carry from the one to the other.
 struct Message {
@@ -26,7 +26,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Whoever asks again, wherever, gets the answer.
     match begin(&here).await? {
         Begun::Replay(replayed) => match replayed.replay.answer {
-            Recorded::Whole(outcome) => println!("replayed: {:?}", outcome.body),
+            Recorded::Whole(outcome) => match outcome.body {
+                Body::Inline(bytes) => println!("replayed: {}", String::from_utf8_lossy(&bytes)),
+                other => return Err(format!("expected the pages, got {other:?}").into()),
+            },
             Recorded::DigestOnly { .. } => return Err("nothing was evicted here".into()),
         },
         other => return Err(format!("expected a replay, got {other:?}").into()),

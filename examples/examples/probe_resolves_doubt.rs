@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use hapax::{Begun, Doubt, Effect, Found, Hapax, MemoryStore, Millis, Outcome, Verdict, Wait};
+use hapax::{Begun, Body, Doubt, Effect, Found, Hapax, MemoryStore, Millis, Outcome, Recorded, Verdict, Wait};
 
 /// Stands for the provider's own record of what it did, by the key that was forwarded to it.
 type Provider = Arc<Mutex<HashMap<String, &'static str>>>;
@@ -56,6 +56,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    println!("resolved by the probe: {answer:?}");
+    match answer {
+        Recorded::Whole(Outcome { body: Body::Inline(bytes), .. }) => {
+            println!("resolved by the probe: {}", String::from_utf8_lossy(&bytes));
+        }
+        other => return Err(format!("expected the receipt, got {other:?}").into()),
+    }
     Ok(())
 }

@@ -14,7 +14,7 @@ use std::{
 use hapax_sim::world::{self, Report};
 
 fn live(seed: u64) -> Report {
-    world::run(seed).expect("a runtime")
+    world::run(seed).unwrap_or_else(|error| panic!("no runtime: {error}"))
 }
 
 /// The story of a world that broke a promise, and how to see it again.

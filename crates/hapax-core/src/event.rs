@@ -1,4 +1,6 @@
-use crate::record::StateName;
+use std::sync::Arc;
+
+use crate::{Outcome, record::StateName};
 
 /// Why a transition happened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -47,4 +49,7 @@ pub struct Event {
     pub found_lapsed: bool,
     /// The request differed from the recorded one and was let through by policy.
     pub mismatch_observed: bool,
+    /// An outcome that was refused and has no record to be kept with: this event is all that is left of it. A long body
+    /// leaves its digest.
+    pub refused: Option<Arc<Outcome>>,
 }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -56,8 +56,8 @@ impl OutcomeClass {
     }
 }
 
-/// What an outcome carries.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What an outcome carries. Its `Debug` shows no bytes: they belong to the caller, not to a log.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Body {
     Empty,
     Inline(Bytes),
@@ -76,14 +76,41 @@ pub enum Body {
     Handle(Arc<str>),
 }
 
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = |digest: &[u8; 32]| data_encoding::HEXLOWER.encode(&digest[..6]);
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Inline(bytes) => write!(f, "Inline({} bytes)", bytes.len()),
+            Self::Stored { body, length, digest } => {
+                write!(f, "Stored({length} bytes, body {}…, digest {}…)", hex(&body.0), hex(digest))
+            }
+            Self::Uncaptured { length, digest } => write!(f, "Uncaptured({length} bytes, digest {}…)", hex(digest)),
+            Self::Handle(handle) => write!(f, "Handle({} bytes)", handle.len()),
+        }
+    }
+}
+
 /// The end of an attempt, as it is recorded and replayed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub class: OutcomeClass,
     /// An HTTP status, or 0 where there is none.
     pub status: u16,
     pub headers: Vec<(Arc<str>, Bytes)>,
     pub body: Body,
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| &**name).collect();
+        f.debug_struct("Outcome")
+            .field("class", &self.class)
+            .field("status", &self.status)
+            .field("headers", &headers)
+            .field("body", &self.body)
+            .finish()
+    }
 }
 
 impl Outcome {

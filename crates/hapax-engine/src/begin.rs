@@ -238,7 +238,8 @@ impl Inner {
     /// Makes room for one more record, where the policy says so.
     async fn make_room(&self, policy: &Policy, about: &Arc<About>) -> Result<bool, EngineError> {
         match policy.capacity.on_full {
-            OnFull::RejectNew => Ok(false),
+            // What has expired reads as gone, so it must not stand in anybody's way until the sweeper passes.
+            OnFull::RejectNew => self.expire_some().await,
             OnFull::EvictOldestFinal => self.evict_one(policy, about).await,
         }
     }

@@ -6,13 +6,13 @@ use hapax_core::{
     Effect, Fingerprint, Id, Millis, Policy,
     command::Epochs,
     identity::{Grammar, Key, Scope, Surface, Tenant},
-    policy::FingerprintMode,
+    policy::{FingerprintMode, Mode},
     record::About,
 };
 use serde::Serialize;
 
 use crate::{
-    engine::{Engine, about, recorded_on},
+    engine::{Engine, about},
     error::EngineError,
 };
 
@@ -32,11 +32,9 @@ impl OnSurface {
     /// Whose call this is. It comes from the credential, never from the request's body.
     pub fn tenant(self, tenant: impl IntoTenant) -> InScope {
         let ready = self.surface.and_then(|surface| {
-            let policy = self.engine.inner.policy(&surface);
             let tenant = tenant.into_tenant()?;
-            let surface = recorded_on(&surface, &policy);
-            let about = about(&surface, &tenant, None, [0; 8]);
-            Ok(Ready { surface, scope: Scope::of(tenant), policy, about: Arc::new(about) })
+            let about = Arc::new(about(&surface, &tenant, None, [0; 8]));
+            Ok(Ready { surface, scope: Scope::of(tenant), about })
         });
         InScope { engine: self.engine, ready }
     }
@@ -75,11 +73,11 @@ impl IntoTenant for &String {
 struct Ready {
     surface: Surface,
     scope: Scope,
-    policy: Arc<Policy>,
     about: Arc<About>,
 }
 
-/// Surface and tenant are settled. It can be kept and cloned: what it looked up is looked up once.
+/// Surface and tenant are settled. It can be kept and cloned; the policy is looked up at each call, so that a reload
+/// reaches it.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct InScope {
@@ -113,10 +111,20 @@ impl InScope {
         let prepared = self.ready.and_then(|ready| {
             let key = key?;
             let key_hash = engine.inner.secret.short_digest(&key);
+            let policy = engine.inner.policy(&ready.surface);
+            let (surface, about) = match policy.mode {
+                Mode::Enforce => (ready.surface, About::clone(&ready.about)),
+                // In shadow mode it is recorded on a surface of its own, which never decides for real.
+                Mode::Shadow => {
+                    let shadow = ready.surface.shadow();
+                    let about = about(&shadow, ready.scope.tenant(), None, key_hash);
+                    (shadow, about)
+                }
+            };
             Ok(Prepared {
-                id: Id::operation(&ready.surface, &ready.scope, &key),
-                policy: ready.policy,
-                about: Arc::new(About { key_hash, ..About::clone(&ready.about) }),
+                id: Id::operation(&surface, &ready.scope, &key),
+                policy,
+                about: Arc::new(About { key_hash, ..about }),
                 fingerprint: None,
                 effect: Effect::default(),
                 lease: None,

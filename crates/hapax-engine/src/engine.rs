@@ -6,7 +6,6 @@ use std::{
 use hapax_core::{
     Id, Policy, Preset, Stamp, Step, Tag, WallMillis,
     identity::{Printer, Secret, Surface, Tenant},
-    policy::Mode,
     record::About,
 };
 use hapax_store::{Durability, Store};
@@ -319,14 +318,6 @@ impl Inner {
             self.counters.event(event);
             self.events.log(wall, *id, Arc::clone(about), event.clone(), actor);
         }
-    }
-}
-
-/// The surface that a policy's mode puts a call on: in shadow mode one of its own, which never decides for real.
-pub(crate) fn recorded_on(surface: &Surface, policy: &Policy) -> Surface {
-    match policy.mode {
-        Mode::Enforce => surface.clone(),
-        Mode::Shadow => surface.shadow(),
     }
 }
 

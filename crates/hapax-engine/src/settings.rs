@@ -19,7 +19,8 @@ pub struct Settings {
     pub store_backoff: Duration,
     /// How long one store call may take before its fate counts as unknown.
     pub store_timeout: Duration,
-    /// The first and the longest wait between two probes of one operation.
+    /// The first and the longest wait between two probes of one operation; never less than a probe may take, since a
+    /// claim holds at least so long.
     pub probe_first: Duration,
     pub probe_longest: Duration,
     /// How long one probe may take.
@@ -43,9 +44,9 @@ impl Default for Settings {
             store_retries: 4,
             store_backoff: Duration::from_millis(5),
             store_timeout: Duration::from_secs(5),
-            probe_first: Duration::from_secs(1),
+            probe_first: Duration::from_secs(10),
             probe_longest: Duration::from_secs(300),
-            probe_timeout: Duration::from_secs(30),
+            probe_timeout: Duration::from_secs(10),
             sweep_slice: 256,
             orphan_age: Duration::from_secs(3_600),
             demand_durable: false,

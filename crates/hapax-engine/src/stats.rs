@@ -38,6 +38,7 @@ counters! {
     fenced,
     /// Outcomes taken after the lapse.
     late,
+    /// Answers and writes that found a lapse or an expiry which nobody had written down.
     lapsed,
     expired,
     evicted,

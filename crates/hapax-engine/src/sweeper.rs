@@ -114,16 +114,7 @@ impl Inner {
         let mut after: Option<Cursor> = None;
         loop {
             let page = self.page(index, after.as_ref()).await?;
-            for id in &page.items {
-                swept.looked_at += 1;
-                let Some(seen) = self.readable(id).await? else { continue };
-                let (policy, about) = (self.policy_for(&seen), seen.about());
-                let before = seen.version;
-                let carried = self.carry(&policy, id, seen, &about, Command::Expire).await.map_err(StoreError::from)?;
-                if carried.seen.version != before {
-                    swept.written += 1;
-                }
-            }
+            self.expire_page(&page.items, swept).await?;
             match page.next {
                 Some(next) => after = Some(next),
                 None => return Ok(()),
@@ -131,6 +122,29 @@ impl Inner {
             // Requests go first.
             tokio::task::yield_now().await;
         }
+    }
+
+    async fn expire_page(&self, ids: &[Id], swept: &mut Swept) -> Result<(), EngineError> {
+        for id in ids {
+            swept.looked_at += 1;
+            let Some(seen) = self.readable(id).await? else { continue };
+            let (policy, about) = (self.policy_for(&seen), seen.about());
+            let before = seen.version;
+            let carried = self.carry(&policy, id, seen, &about, Command::Expire).await.map_err(StoreError::from)?;
+            if carried.seen.version != before {
+                swept.written += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down one slice of what has expired; whether there was any.
+    pub(crate) async fn expire_some(&self) -> Result<bool, EngineError> {
+        let now = self.now(&self.read(&NOBODY).await?);
+        let page = self.page(Index::Expiry { until: now }, None).await?;
+        let mut swept = Swept::default();
+        self.expire_page(&page.items, &mut swept).await?;
+        Ok(swept.written > 0)
     }
 
     async fn sweep_orphans(&self, now: Stamp, swept: &mut Swept) -> Result<(), EngineError> {

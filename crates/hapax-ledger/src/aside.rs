@@ -23,6 +23,10 @@ impl Aside {
         Self { jobs: Mutex::new(None), thread: None }
     }
 
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "each caller waits for its own job, so there are never more than callers"
+    )]
     pub(crate) fn start() -> io::Result<Self> {
         let (jobs, work) = channel::<Job>();
         let thread = thread::Builder::new().name("hapax-bodies".into()).spawn(move || {

@@ -3,6 +3,8 @@
 //! `model --list` names the configurations, `model --test` runs those of the test command, `model --long` all of them,
 //! `model NAME…` the ones named. The exit code is not zero if a promise was broken.
 
+#![allow(clippy::disallowed_methods, reason = "a program that says how long it took")]
+
 use std::{
     collections::VecDeque,
     process::ExitCode,

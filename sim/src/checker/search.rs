@@ -78,6 +78,7 @@ struct Found {
 
 /// Visits every state of a configuration, or `most` of them.
 #[must_use]
+#[allow(clippy::disallowed_methods, reason = "the search says how long it took")]
 pub fn search(config: &Config, most: Option<u64>) -> Report {
     let started = Instant::now();
     let policy = bridge::policy(config.knobs);

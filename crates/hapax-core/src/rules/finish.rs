@@ -35,7 +35,7 @@ pub(super) fn finish(
     verb: Verb,
     moment: Moment,
 ) -> Step {
-    let Some(record) = before.read.as_deref() else { return before.fenced(token) };
+    let Some(record) = before.read.as_deref() else { return tell_only(before, token, outcome) };
     if record.token() != token {
         return keep_as_evidence(before, record, token, outcome, moment);
     }
@@ -74,6 +74,14 @@ pub(super) fn finish(
         }
     };
     before.put(cause, next, Done { already: false, late })
+}
+
+/// Refuses an outcome that has no record to be kept with.
+fn tell_only(before: &Before<'_>, token: Token, mut outcome: Outcome) -> Step {
+    outcome.drop_body_above(EVIDENCE_INLINE as u64);
+    let event = before.event(Cause::Fenced, before.state(), token.attempt);
+    let event = Event { refused: Some(Arc::new(outcome)), ..event };
+    Step::new(Write::Nothing, Reply::Fenced, Some(event))
 }
 
 /// The owner repeats itself: the same is fine, something else is not.
@@ -149,7 +157,7 @@ fn keep_as_evidence(before: &Before<'_>, record: &Record, token: Token, mut outc
         next.evidence.remove(0);
     }
     next.evidence.push(Evidence { attempt: token.attempt, outcome, wall: moment.wall });
-    let event = Event { ..before.event(Cause::Fenced, next.state.name(), token.attempt) };
+    let event = before.event(Cause::Fenced, next.state.name(), token.attempt);
     let mut step = Step::new(Write::Put(Arc::new(next)), Reply::Fenced, Some(event));
     step.put_body = put_body;
     step

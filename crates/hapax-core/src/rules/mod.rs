@@ -126,6 +126,7 @@ impl<'a> Before<'a> {
             late: false,
             found_lapsed: self.moved_by_time(),
             mismatch_observed: false,
+            refused: None,
         }
     }
 

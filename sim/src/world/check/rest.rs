@@ -33,7 +33,8 @@ pub(in crate::world) async fn at_rest(world: &World) {
     }
     swept(world);
     resolve_all(world, &process).await;
-    for process in world.processes.borrow().clone() {
+    let processes = world.processes.borrow().clone();
+    for process in processes {
         usable(world, &process).await;
         if process.engine.waiting() > 0 {
             world.history.violation(format!("7: {} still wait in {}", process.engine.waiting(), process.name));
