@@ -1,5 +1,6 @@
 //! Accidents found on paper, and those that every log has had at some time.
 
+#![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! The ledger passes the shared suite, plain and inside the faulty twin.
 
+#![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! Disks that fail: the n-th call, a flipped bit, no room, no permission.
 
+#![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;

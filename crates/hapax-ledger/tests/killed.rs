@@ -1,6 +1,7 @@
 //! A real process under load is killed with `kill -9`, twenty times, in one directory. Whatever it had acknowledged is
 //! there afterwards, as it was acknowledged.
 
+#![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! Space: at most twice the unexpired data and three segments; and cleaning that nobody has to wait for.
 
+#![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
