@@ -169,7 +169,13 @@ impl Engine {
         let enforced = prepared.policy.mode == Mode::Enforce;
         if !prepared.started && !matches!(ticket.start(self).await, Ok(Stepped::Done(_))) && enforced {
             // The start may have been written all the same, so it takes our word that nothing has happened.
-            let _lapses_otherwise = ticket.release(self, hapax_core::command::Release::NoEffect).await;
+            let released = ticket.release(self, hapax_core::command::Release::NoEffect).await;
+            if let Err(EngineError::Store(error)) = &released
+                && error.is_passing()
+            {
+                // A lease that stays when it is over would wait for an operator, for nothing.
+                self.offer_later(ticket, Outcome::new(OutcomeClass::Cancelled, Body::Empty));
+            }
             return None;
         }
         let mut effect = std::pin::pin!(Caught::new(effect, ticket.clone()));
