@@ -154,13 +154,9 @@ impl Engine {
         let inner = &*self.inner;
         let sent = Instant::now();
         let (begin, running, room) = inner.admitted(prepared, nonce, room).await?;
-        // Mostly the swap finds out what is there. A refusal writes nothing, so it has to look: what was done, runs or
-        // is in doubt needs no room, and says so. A superseded caller may not run it either, and is told the same.
-        let superseded = begin.epoch.is_some_and(|epochs| epochs.caller < epochs.current);
-        let seen = match (&begin.admit, &begin.room) {
-            (Admit::Yes, Admit::Yes) if !superseded => Seen::nothing(),
-            (Admit::Yes | Admit::No(_), Admit::Yes | Admit::No(_)) => inner.read(&prepared.id).await?,
-        };
+        // Mostly the swap finds out what is there. A refusal writes nothing, so it looks: what was done, runs or is in
+        // doubt needs no room, and says so.
+        let seen = Seen::nothing();
         let carried = inner.carry_begin(&prepared.policy, &prepared.id, seen, &prepared.about, begin, sent_at).await;
         // Whatever became of it, the store counts it from here on.
         drop(room);

@@ -137,6 +137,10 @@ impl Inner {
             let moment = Moment { now: self.now(&seen), wall: self.wall_now() };
             let mut step = apply(policy, seen.current(), command.clone(), moment);
             let next = match std::mem::replace(&mut step.write, Write::Nothing) {
+                Write::Nothing if !seen.fresh => {
+                    seen = self.read(id).await.map_err(|error| NotCarried { error, unsettled })?;
+                    continue;
+                }
                 Write::Nothing => {
                     self.tell(id, about, &step, moment.wall, actor);
                     return Ok(Carried { reply: step.reply, seen, unsettled });

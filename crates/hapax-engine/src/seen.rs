@@ -14,6 +14,8 @@ pub(crate) struct Seen {
     when: When,
     /// What the gate had forgotten when the store was asked.
     pub(crate) mark: Option<Mark>,
+    /// The store has just said so. What is only held may be long over: a write finds out, anything else has to look.
+    pub(crate) fresh: bool,
 }
 
 /// What is known of the store's time.
@@ -28,7 +30,7 @@ enum When {
 impl Seen {
     /// Nothing was read: the id is taken to be one that was never written. The swap finds out.
     pub(crate) const fn nothing() -> Self {
-        Self { record: None, version: Version::NEVER, when: When::Ask, mark: None }
+        Self { record: None, version: Version::NEVER, when: When::Ask, mark: None, fresh: false }
     }
 
     pub(crate) const fn marked(mut self, mark: Mark) -> Self {
@@ -45,7 +47,7 @@ impl Inner {
             reason: error.to_string(),
         })?;
         let record = record.map(|record| Arc::new(record.settled(snapshot.version, snapshot.stamp)));
-        Ok(Seen { record, version: snapshot.version, when: self.when(snapshot.now), mark: None })
+        Ok(Seen { record, version: snapshot.version, when: self.when(snapshot.now), mark: None, fresh: true })
     }
 
     /// What this process itself wrote.
@@ -53,7 +55,7 @@ impl Inner {
         if let Some(record) = &mut record {
             Arc::make_mut(record).settle(version, stamp);
         }
-        Seen { record, version, when: self.when(stamp), mark: None }
+        Seen { record, version, when: self.when(stamp), mark: None, fresh: true }
     }
 
     fn when(&self, now: Stamp) -> When {

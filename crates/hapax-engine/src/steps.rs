@@ -162,7 +162,8 @@ impl Ticket {
     }
 
     async fn carry(&self, inner: &Inner, command: Command) -> Result<Stepped, EngineError> {
-        let seen = self.held.seen.lock().clone();
+        let mut seen = self.held.seen.lock().clone();
+        seen.fresh = false;
         let ends = match &command {
             Command::Complete { .. } | Command::Reject { .. } | Command::Fail { .. } | Command::Release { .. } => true,
             Command::Begin(_)
