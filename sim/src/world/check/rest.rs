@@ -26,12 +26,14 @@ pub(in crate::world) async fn at_rest(world: &World) {
     let ahead = furthest.unwrap_or(0).saturating_sub(world.clock.stamp().0);
     world.clock.jump(i64::try_from(ahead).unwrap_or(0).saturating_add(1_000_000));
     // What a process has heard of the store's time it hears anew with its next call.
+    let mut passed = 0;
     for _ in 0..2 {
+        passed = world.clock.stamp().0;
         if let Err(error) = process.engine.sweep().await {
             world.history.violation(format!("the sweeper fails on a calm store: {error}"));
         }
     }
-    swept(world);
+    swept(world, passed);
     resolve_all(world, &process).await;
     let processes = world.processes.borrow().clone();
     for process in processes {
@@ -67,8 +69,7 @@ fn leftovers(world: &World) {
 }
 
 /// After the sweeper only what lives, or is kept for ever, is left.
-fn swept(world: &World) {
-    let now = world.clock.stamp().0;
+fn swept(world: &World, now: u64) {
     for (id, record) in world.truth.all() {
         let Some(record) = record else { continue };
         let stays = match &record.state {
