@@ -4,6 +4,9 @@
 
 pub mod bridge;
 pub mod checker;
+pub mod histories;
+pub mod linear;
 pub mod model;
 pub mod pump;
+pub mod sequences;
 pub mod world;

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 /// How the line is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mood {
+pub(crate) enum Mood {
     Up,
     /// Every call fails at once, and says so.
     Refusing,
@@ -29,7 +29,7 @@ pub(super) enum Mood {
 }
 
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     store: Arc<FaultyStore>,
     mood: AtomicU8,
     healed: Arc<Notify>,
@@ -42,18 +42,18 @@ pub(super) struct Line {
 
 impl Line {
     #[must_use]
-    pub(super) fn new(store: Arc<FaultyStore>, seed: u64, local: bool, delays: u64) -> Self {
+    pub(crate) fn new(store: Arc<FaultyStore>, seed: u64, local: bool, delays: u64) -> Self {
         let dice = Mutex::new(Seeded::new(seed));
         Self { store, mood: AtomicU8::new(0), healed: Arc::default(), dice, local, delays }
     }
 
     #[must_use]
-    pub(super) fn faulty(&self) -> &FaultyStore {
+    pub(crate) fn faulty(&self) -> &FaultyStore {
         &self.store
     }
 
     #[must_use]
-    pub(super) fn mood(&self) -> Mood {
+    pub(crate) fn mood(&self) -> Mood {
         match self.mood.load(Relaxed) {
             0 => Mood::Up,
             1 => Mood::Refusing,
@@ -63,7 +63,7 @@ impl Line {
     }
 
     /// What is dead stays so.
-    pub(super) fn set(&self, mood: Mood) {
+    pub(crate) fn set(&self, mood: Mood) {
         if self.mood() == Mood::Dead {
             return;
         }
