@@ -15,6 +15,7 @@ use std::{
 
 use hapax_sim::world::{self, Report};
 
+#[allow(clippy::expect_used, reason = "a test stops where its premise is wrong")]
 fn live(seed: u64) -> Report {
     world::run(seed).unwrap_or_else(|error| panic!("no runtime: {error}"))
 }

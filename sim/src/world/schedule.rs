@@ -233,7 +233,7 @@ async fn caller(scene: Rc<Scene>, number: u64, mut dice: Seeded) {
                 scene.given(&done.value);
             }
             Ended::Answered(Err(OnceError::Engine(error))) => {
-                scene.break_promise(format!("a calm store failed: {error}"))
+                scene.break_promise(format!("a calm store failed: {error}"));
             }
             Ended::Answered(Err(_)) | Ended::Cancelled | Ended::Crashed => {}
         }
