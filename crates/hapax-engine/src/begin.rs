@@ -95,7 +95,7 @@ struct Asked {
 impl Engine {
     async fn begin(&self, prepared: &Prepared, nonce: Nonce, sent_at: &Sent) -> Result<Begun, Unsure> {
         let inner = &*self.inner;
-        if let Some(replay) = inner.gate.look_up(&prepared.id, prepared.fingerprint.as_ref(), inner.store_now()) {
+        if let Some(replay) = inner.gate.look_up_at(&prepared.id, prepared.fingerprint.as_ref(), || inner.store_now()) {
             count(&inner.counters.gate_hits);
             count(&inner.counters.replayed);
             return Ok(Begun::Replay(Replayed { replay, joined: false }));

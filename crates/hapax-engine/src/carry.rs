@@ -8,7 +8,7 @@ use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
 use hapax_core::{
-    Command, Id, Moment, Policy, Record, Reply, Step, Tag, Version, WallMillis, Write, apply, command::Begin,
+    Command, Id, Moment, Policy, Record, Reply, Stamp, Step, Tag, Version, WallMillis, Write, apply, command::Begin,
     record::About,
 };
 use hapax_store::{BodyId, StoreError, Swap, Usage, codec};
@@ -134,8 +134,10 @@ impl Inner {
         let mut tries = Tries::new(self);
         let mut unsettled = None;
         loop {
-            let moment = Moment { now: self.now(&seen), wall: self.wall_now() };
-            let mut step = apply(policy, seen.current(), command.clone(), moment);
+            // Of nothing, nothing lapses: then the time is not asked.
+            let now = if seen.record.is_some() { self.now(&seen) } else { Stamp(0) };
+            let moment = Moment { now, wall: self.wall_now() };
+            let mut step = apply(policy, seen.current(), &command, moment);
             let next = match std::mem::replace(&mut step.write, Write::Nothing) {
                 Write::Nothing if !seen.fresh => {
                     seen = self.read(id).await.map_err(|error| NotCarried { error, unsettled })?;

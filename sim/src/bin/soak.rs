@@ -4,7 +4,7 @@
 //! shows it again. `soak --list` names what can be soaked.
 
 use std::{
-    process::ExitCode,
+    process::{Command, ExitCode},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -55,7 +55,22 @@ const SOAKS: &[Soak] = &[
         run: sequences::run,
         again: |seed| format!("cargo run -p hapax-sim --bin soak -- sequences --seed {seed} --minutes 0"),
     },
+    Soak {
+        name: "ledger",
+        what: "the ledger's own tests from fresh seeds: crash images, failing disks, killed processes, the model",
+        run: ledger,
+        again: |seed| format!("HAPAX_SEED={seed} cargo test --release -p hapax-ledger"),
+    },
 ];
+
+fn ledger(seed: u64) -> Result<(), String> {
+    let tests = Command::new("cargo")
+        .args(["test", "--release", "--quiet", "-p", "hapax-ledger"])
+        .env("HAPAX_SEED", seed.to_string())
+        .output()
+        .map_err(|error| format!("cargo does not start: {error}"))?;
+    if tests.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&tests.stdout).into_owned()) }
+}
 
 fn simulation(seed: u64) -> Result<(), String> {
     let report = world::run(seed).map_err(|error| error.to_string())?;

@@ -41,7 +41,7 @@ struct Asking<'a> {
     epoch: Option<Epochs>,
 }
 
-pub(super) fn begin(policy: &Policy, before: &Before<'_>, begin: Begin, moment: Moment) -> Step {
+pub(super) fn begin(policy: &Policy, before: &Before<'_>, begin: &Begin, moment: Moment) -> Step {
     let asking = Asking { fingerprint: begin.fingerprint.as_ref(), nonce: Some(begin.nonce), epoch: begin.epoch };
     let run = match find(policy, before, &asking) {
         Found::Answer(verdict) => return answered(before, verdict),
@@ -180,7 +180,7 @@ fn answered(before: &Before<'_>, verdict: Verdict) -> Step {
     Step::new(Write::Nothing, Reply::Verdict(Box::new(verdict)), Some(event))
 }
 
-fn execute(policy: &Policy, before: &Before<'_>, begin: Begin, run: Run, moment: Moment) -> Step {
+fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment: Moment) -> Step {
     let length = begin.lease.unwrap_or(policy.lease);
     let lease = Lease { from: Anchor::Write, length };
     let mismatch_observed = before.read.as_deref().is_some_and(|record| differs(record, begin.fingerprint.as_ref()));
@@ -202,7 +202,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: Begin, run: Run, moment:
             let attempt = Attempt {
                 number,
                 nonce: begin.nonce,
-                owner: begin.owner,
+                owner: Arc::clone(&begin.owner),
                 epoch: begin.epoch.map(|epochs| epochs.caller),
                 begun: Anchor::Write,
                 begun_wall: moment.wall,
@@ -214,7 +214,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: Begin, run: Run, moment:
             match held {
                 None => {
                     let record = Record {
-                        about: begin.about,
+                        about: Arc::clone(&begin.about),
                         effect: begin.effect,
                         print: begin.fingerprint,
                         guard_before: None,

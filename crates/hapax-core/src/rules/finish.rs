@@ -31,7 +31,7 @@ pub(super) fn finish(
     policy: &Policy,
     before: &Before<'_>,
     token: Token,
-    outcome: Outcome,
+    outcome: &Outcome,
     verb: Verb,
     moment: Moment,
 ) -> Step {
@@ -45,8 +45,8 @@ pub(super) fn finish(
         (State::Open(_) | State::InDoubt(_), _) => {
             return keep_as_evidence(before, record, token, outcome, moment);
         }
-        (State::Committed(done), End::Completed) => return again(record, verb == Verb::Complete, done, &outcome),
-        (State::Rejected(done), End::Rejected) => return again(record, verb == Verb::Reject, done, &outcome),
+        (State::Committed(done), End::Completed) => return again(record, verb == Verb::Complete, done, outcome),
+        (State::Rejected(done), End::Rejected) => return again(record, verb == Verb::Reject, done, outcome),
         (State::Tombstone(stone), End::Completed | End::Rejected) => {
             let same = stone.rejected == (verb == Verb::Reject) && stone.digest == outcome.digest();
             return if same { Step::already() } else { other_outcome(record) };
@@ -59,7 +59,7 @@ pub(super) fn finish(
         Verb::Complete => policy.success_retention(),
         Verb::Reject => policy.failure_retention(outcome.class),
     };
-    let done = Final { outcome, decided: Anchor::Write, decided_wall: moment.wall, retention };
+    let done = Final { outcome: outcome.clone(), decided: Anchor::Write, decided_wall: moment.wall, retention };
     let mut next = record.clone();
     let cause = match verb {
         Verb::Complete => {
@@ -77,7 +77,8 @@ pub(super) fn finish(
 }
 
 /// Refuses an outcome that has no record to be kept with.
-fn tell_only(before: &Before<'_>, token: Token, mut outcome: Outcome) -> Step {
+fn tell_only(before: &Before<'_>, token: Token, outcome: &Outcome) -> Step {
+    let mut outcome = outcome.clone();
     outcome.drop_body_above(EVIDENCE_INLINE as u64);
     let event = before.event(Cause::Fenced, before.state(), token.attempt);
     let event = Event { refused: Some(Arc::new(outcome)), ..event };
@@ -93,7 +94,7 @@ fn other_outcome(record: &Record) -> Step {
     Step::answer(Reply::Conflict(Conflict::OtherOutcome(final_answer(record).map(Box::new))))
 }
 
-pub(super) fn fail(before: &Before<'_>, token: Token, outcome: Outcome) -> Step {
+pub(super) fn fail(before: &Before<'_>, token: Token, outcome: &Outcome) -> Step {
     let unknown = outcome.class == OutcomeClass::Unknown;
     let Some(record) = before.read.as_deref() else {
         // A first attempt that could not say leaves nothing if it had not started: said again, it is so already.
@@ -110,7 +111,7 @@ pub(super) fn fail(before: &Before<'_>, token: Token, outcome: Outcome) -> Step 
             opened(before, record, outcome, true)
         }
         (State::Open(open), End::Failed) => {
-            let same = open.failure.as_ref().is_some_and(|failure| failure.equals(&outcome));
+            let same = open.failure.as_ref().is_some_and(|failure| failure.equals(outcome));
             if same { Step::already() } else { other_outcome(record) }
         }
         (State::Committed(_), End::Completed) | (State::Rejected(_), End::Rejected) => other_outcome(record),
@@ -120,9 +121,9 @@ pub(super) fn fail(before: &Before<'_>, token: Token, outcome: Outcome) -> Step 
     }
 }
 
-fn opened(before: &Before<'_>, record: &Record, outcome: Outcome, late: bool) -> Step {
+fn opened(before: &Before<'_>, record: &Record, outcome: &Outcome, late: bool) -> Step {
     let mut next = record.clone();
-    next.state = State::Open(Open { since: Anchor::Write, failure: Some(outcome) });
+    next.state = State::Open(Open { since: Anchor::Write, failure: Some(outcome.clone()) });
     next.attempt.end = End::Failed;
     before.put(Cause::Fail, next, Done { already: false, late })
 }
@@ -146,7 +147,8 @@ fn fail_unknown(before: &Before<'_>, record: &Record, pending: &Pending) -> Step
 }
 
 /// Refuses an outcome without losing it.
-fn keep_as_evidence(before: &Before<'_>, record: &Record, token: Token, mut outcome: Outcome, moment: Moment) -> Step {
+fn keep_as_evidence(before: &Before<'_>, record: &Record, token: Token, outcome: &Outcome, moment: Moment) -> Step {
+    let mut outcome = outcome.clone();
     let put_body = outcome.put_out_of_line(evidence_body(token, &outcome), EVIDENCE_INLINE);
     let known = record.evidence.iter().any(|kept| kept.attempt == token.attempt && kept.outcome.equals(&outcome));
     if known {

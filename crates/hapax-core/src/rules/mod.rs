@@ -11,7 +11,7 @@ mod read;
 mod resolve;
 mod sweep;
 
-use std::sync::Arc;
+use std::{borrow::Borrow, sync::Arc};
 
 use bytes::Bytes;
 
@@ -65,26 +65,28 @@ pub struct Step {
 }
 
 /// The one place where it is decided what a state may become.
-pub fn apply(policy: &Policy, current: Current<'_>, command: Command, moment: Moment) -> Step {
+///
+/// The command may be given or lent: it is said again when a swap conflicts.
+pub fn apply(policy: &Policy, current: Current<'_>, command: impl Borrow<Command>, moment: Moment) -> Step {
     let before = Before::of(current, moment.now);
-    let mut step = match command {
+    let mut step = match command.borrow() {
         Command::Begin(begin) => begin::begin(policy, &before, begin, moment),
-        Command::Start { token } => lease::start(&before, token),
-        Command::Renew { token, lease } => lease::renew(policy, &before, token, lease, moment),
+        Command::Start { token } => lease::start(&before, *token),
+        Command::Renew { token, lease } => lease::renew(policy, &before, *token, *lease, moment),
         Command::Complete { token, outcome } => {
-            finish::finish(policy, &before, token, outcome, finish::Verb::Complete, moment)
+            finish::finish(policy, &before, *token, outcome, finish::Verb::Complete, moment)
         }
         Command::Reject { token, outcome } => {
-            finish::finish(policy, &before, token, outcome, finish::Verb::Reject, moment)
+            finish::finish(policy, &before, *token, outcome, finish::Verb::Reject, moment)
         }
-        Command::Fail { token, outcome } => finish::fail(&before, token, outcome),
-        Command::Release { token, why } => give_back::release(&before, token, why),
-        Command::Unstart { token } => give_back::unstart(&before, token),
-        Command::Disown { nonce, expected } => give_back::disown(&before, nonce, expected),
+        Command::Fail { token, outcome } => finish::fail(&before, *token, outcome),
+        Command::Release { token, why } => give_back::release(&before, *token, *why),
+        Command::Unstart { token } => give_back::unstart(&before, *token),
+        Command::Disown { nonce, expected } => give_back::disown(&before, *nonce, *expected),
         Command::Resolve(resolve) => resolve::resolve(policy, &before, resolve, moment),
-        Command::ClaimProbe { version, next_at } => resolve::claim_probe(&before, version, next_at, moment),
+        Command::ClaimProbe { version, next_at } => resolve::claim_probe(&before, *version, *next_at, moment),
         Command::Expire => sweep::expire(&before),
-        Command::Evict { tombstones_full } => sweep::evict(&before, tombstones_full),
+        Command::Evict { tombstones_full } => sweep::evict(&before, *tombstones_full),
     };
     step.drop_bodies = bodies_left_behind(current.record, &step.write);
     step

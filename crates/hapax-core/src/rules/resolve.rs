@@ -1,7 +1,9 @@
 //! *Resolve* and *claim_probe*: somebody other than the owner finds out what happened.
 
+use std::sync::Arc;
+
 use crate::{
-    Anchor, Stamp, Version,
+    Anchor, Outcome, Stamp, Version,
     command::{Conflict, Done, Refused, Reply, Resolution, Resolve},
     event::Cause,
     policy::Policy,
@@ -10,7 +12,7 @@ use crate::{
 
 use super::{Before, Moment, Step};
 
-pub(super) fn resolve(policy: &Policy, before: &Before<'_>, resolve: Resolve, moment: Moment) -> Step {
+pub(super) fn resolve(policy: &Policy, before: &Before<'_>, resolve: &Resolve, moment: Moment) -> Step {
     if resolve.reason.trim().is_empty() {
         return Step::answer(Reply::Refused(Refused::BlankReason));
     }
@@ -18,8 +20,13 @@ pub(super) fn resolve(policy: &Policy, before: &Before<'_>, resolve: Resolve, mo
         Ok(record) => record,
         Err(conflict) => return Step::answer(Reply::Conflict(conflict)),
     };
-    let decided = |outcome, retention| Final { outcome, decided: Anchor::Write, decided_wall: moment.wall, retention };
-    let state = match resolve.resolution {
+    let decided = |outcome: &Outcome, retention| Final {
+        outcome: outcome.clone(),
+        decided: Anchor::Write,
+        decided_wall: moment.wall,
+        retention,
+    };
+    let state = match &resolve.resolution {
         Resolution::Committed(outcome) => State::Committed(decided(outcome, policy.success_retention())),
         Resolution::Rejected(outcome) => {
             let retention = policy.failure_retention(outcome.class);
@@ -31,7 +38,8 @@ pub(super) fn resolve(policy: &Policy, before: &Before<'_>, resolve: Resolve, mo
     let mut next = Record { state, ..record.clone() };
     // This is what fences the token: its owner can no longer end what somebody else has ended.
     next.attempt.end = End::Resolved;
-    next.resolved = Some(Resolved { actor: resolve.actor, reason: resolve.reason, wall: moment.wall });
+    next.resolved =
+        Some(Resolved { actor: Arc::clone(&resolve.actor), reason: Arc::clone(&resolve.reason), wall: moment.wall });
     before.put(Cause::Resolve, next, Done::default())
 }
 

@@ -90,6 +90,12 @@ impl Gate {
     /// The recorded answer, if this process knows it for certain: unexpired at `now`, and of this very request.
     #[must_use]
     pub fn look_up(&self, id: &Id, print: Option<&Fingerprint>, now: Stamp) -> Option<Replay> {
+        self.look_up_at(id, print, || now)
+    }
+
+    /// As [`Gate::look_up`]; the time is asked only if there is something to judge by it.
+    #[must_use]
+    pub fn look_up_at(&self, id: &Id, print: Option<&Fingerprint>, now: impl FnOnce() -> Stamp) -> Option<Replay> {
         self.shard(id).lock().look_up(id, print, now, || self.here())
     }
 

@@ -87,13 +87,13 @@ impl Shard {
         &mut self,
         id: &Id,
         print: Option<&Fingerprint>,
-        now: Stamp,
+        now: impl FnOnce() -> Stamp,
         here: impl FnOnce() -> u64,
     ) -> Option<Replay> {
         let at = self.find(id)?;
         let slot = &mut self.slots[at as usize];
         let answer = slot.answer.as_ref()?;
-        if answer.expired(now, here) {
+        if answer.expired(now(), here) {
             self.remove(at);
             return None;
         }
