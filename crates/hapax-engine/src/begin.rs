@@ -48,8 +48,9 @@ impl Call {
     pub async fn begin(self) -> Result<Begun, EngineError> {
         let nonce = self.engine.inner.entropy.nonce()?;
         let prepared = self.prepared?;
+        self.engine.sweep_from_now_on();
         let unanswered = Unanswered::new(&self.engine, &prepared, nonce);
-        let begun = self.engine.begin(&prepared, nonce, &unanswered.sent).await;
+        let begun = self.engine.begin(&prepared, nonce, Nonces::Ours, &unanswered.sent).await;
         unanswered.sent.clear();
         match begun {
             Err(unsure) => {
@@ -67,8 +68,16 @@ impl Call {
     /// lease lapses.
     pub async fn begin_with(self, nonce: Nonce) -> Result<Begun, EngineError> {
         let prepared = self.prepared?;
-        self.engine.begin(&prepared, nonce, &Sent::nothing()).await.map_err(|unsure| unsure.error)
+        self.engine.sweep_from_now_on();
+        self.engine.begin(&prepared, nonce, Nonces::Callers, &Sent::nothing()).await.map_err(|unsure| unsure.error)
     }
+}
+
+/// Who can repeat a begin. What its caller can repeat must not be taken back meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Nonces {
+    Ours,
+    Callers,
 }
 
 /// No verdict, and perhaps a write that may still land.
@@ -93,7 +102,7 @@ struct Asked {
 }
 
 impl Engine {
-    async fn begin(&self, prepared: &Prepared, nonce: Nonce, sent_at: &Sent) -> Result<Begun, Unsure> {
+    async fn begin(&self, prepared: &Prepared, nonce: Nonce, whose: Nonces, sent_at: &Sent) -> Result<Begun, Unsure> {
         let inner = &*self.inner;
         if let Some(replay) = inner.gate.look_up_at(&prepared.id, prepared.fingerprint.as_ref(), || inner.store_now()) {
             count(&inner.counters.gate_hits);
@@ -106,11 +115,14 @@ impl Engine {
         if full {
             // It was not begun, so it holds no place among the running that it would stumble over itself.
             asked.running = None;
-        }
-        if full && inner.make_room(&prepared.policy, &prepared.about).await? {
-            // It is asked anew whether it may run; its own first place must not stand in the way.
-            drop(asked.running.take());
-            asked = self.ask(prepared, nonce, Room::Made, sent_at).await?;
+            // A write of unknown fate stays one, whatever is asked and answered after it.
+            let unsettled = asked.carried.unsettled;
+            let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
+            let made = inner.make_room(&prepared.policy, &prepared.about).await;
+            if made.map_err(|error| still(error.into()))? {
+                asked = self.ask(prepared, nonce, Room::Made, sent_at).await.map_err(still)?;
+                asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
+            }
         }
         let Asked { verdict, carried, running, sent } = asked;
         match verdict {
@@ -139,7 +151,7 @@ impl Engine {
             | Verdict::Refused(_)
             | Verdict::Fenced => {
                 // Whatever was sent on the way and not answered must not land behind this verdict.
-                if let Some(expected) = carried.unsettled {
+                if let Some(expected) = carried.unsettled.filter(|_| whose == Nonces::Ours) {
                     self.disown_later(prepared, nonce, expected);
                 }
                 sent_at.clear();

@@ -39,12 +39,12 @@ impl Sent {
 }
 
 /// One of those that try to take something back.
-struct Trying<'a>(&'a AtomicUsize);
+struct Trying(Arc<AtomicUsize>);
 
-impl<'a> Trying<'a> {
-    fn among(all: &'a AtomicUsize) -> Self {
+impl Trying {
+    fn among(all: &Arc<AtomicUsize>) -> Self {
         all.fetch_add(1, Relaxed);
-        Self(all)
+        Self(Arc::clone(all))
     }
 
     fn few(&self) -> bool {
@@ -52,7 +52,7 @@ impl<'a> Trying<'a> {
     }
 }
 
-impl Drop for Trying<'_> {
+impl Drop for Trying {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -85,22 +85,26 @@ impl Drop for Unanswered<'_> {
 impl Engine {
     /// Takes the begin back in the background: its own record, or the version against which it was sent.
     pub(crate) fn disown_later(&self, prepared: &Prepared, nonce: Nonce, expected: Version) {
-        let inner = Arc::clone(&self.inner);
+        // Between two tries nothing holds the engine: whoever lets go of it can open its store again.
+        let engine = Arc::downgrade(&self.inner);
+        let trying = Trying::among(&self.inner.disowning);
+        let mut wait = self.inner.settings.store_backoff;
         let prepared = prepared.clone();
         tokio::spawn(async move {
-            let mut wait = inner.settings.store_backoff;
             let mut waited = Duration::ZERO;
-            let trying = Trying::among(&inner.disowning);
             while waited < GIVE_UP_AFTER || trying.few() {
+                let Some(inner) = engine.upgrade() else { return };
                 let tried = async {
                     let seen = inner.read(&prepared.id).await?;
                     let command = Command::Disown { nonce, expected };
                     inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, command).await?;
                     Ok::<(), hapax_store::StoreError>(())
                 };
-                if tried.await.is_ok() {
-                    return;
+                match tried.await {
+                    Err(error) if error.may_pass() => {}
+                    Ok(()) | Err(_) => return,
                 }
+                drop(inner);
                 tokio::time::sleep(wait).await;
                 waited += wait;
                 wait = wait.saturating_mul(2).min(Duration::from_secs(10));

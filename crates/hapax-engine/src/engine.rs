@@ -1,6 +1,9 @@
 use std::{
     fmt,
-    sync::{Arc, atomic::AtomicUsize},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize},
+    },
 };
 
 use hapax_core::{
@@ -51,7 +54,9 @@ pub(crate) struct Inner {
     pub(crate) probes: Probes,
     pub(crate) shadow: ShadowLog,
     /// How many begins are being taken back right now.
-    pub(crate) disowning: AtomicUsize,
+    pub(crate) disowning: Arc<AtomicUsize>,
+    /// To be swept in the background, and nobody does so far.
+    pub(crate) sweeping: AtomicBool,
     /// What the store last said about its time, for gates in front of stores that live elsewhere.
     heard: RwLock<(Stamp, Instant)>,
 }
@@ -111,9 +116,18 @@ pub struct EngineBuilder {
     policies: Policies,
     probes: Probes,
     problem: Option<BuildError>,
+    sweeping: bool,
 }
 
 impl EngineBuilder {
+    /// Lets the engine sweep by itself from its first call on, on the runtime of that call. Without it nobody writes down
+    /// lapses and expiries until somebody calls [`Engine::sweep`] or [`Engine::sweep_in_background`].
+    #[must_use]
+    pub const fn sweeping(mut self, sweeping: bool) -> Self {
+        self.sweeping = sweeping;
+        self
+    }
+
     /// Puts a surface under a policy. A policy that cannot be used is reported by [`EngineBuilder::build`].
     #[must_use]
     pub fn policy(mut self, surface: &str, policy: Policy) -> Self {
@@ -187,7 +201,8 @@ impl EngineBuilder {
                 counters: Counters::default(),
                 probes: self.probes,
                 shadow: ShadowLog::default(),
-                disowning: AtomicUsize::default(),
+                disowning: Arc::default(),
+                sweeping: self.sweeping.into(),
                 heard: RwLock::new((Stamp(0), Instant::now())),
                 owner: self.settings.owner.as_str().into(),
                 store: self.store,
@@ -221,6 +236,7 @@ impl Engine {
             policies: Policies::default(),
             probes: Probes::default(),
             problem: None,
+            sweeping: false,
         }
     }
 

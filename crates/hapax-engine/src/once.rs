@@ -112,7 +112,7 @@ impl Engine {
         };
         let stepped = ticket.finish(self, outcome.clone()).await;
         if let Err(EngineError::Store(error)) = &stepped
-            && error.is_passing()
+            && error.may_pass()
         {
             self.offer_later(&ticket, outcome);
         }
@@ -147,7 +147,7 @@ impl Engine {
                 waited += wait;
                 wait = wait.saturating_mul(2).min(Duration::from_secs(5));
                 match ticket.finish(&engine, outcome.clone()).await {
-                    Err(EngineError::Store(error)) if error.is_passing() => {}
+                    Err(EngineError::Store(error)) if error.may_pass() => {}
                     Ok(_) | Err(_) => return,
                 }
             }
@@ -171,7 +171,7 @@ impl Engine {
             // The start may have been written all the same, so it takes our word that nothing has happened.
             let released = ticket.release(self, hapax_core::command::Release::NoEffect).await;
             if let Err(EngineError::Store(error)) = &released
-                && error.is_passing()
+                && error.may_pass()
             {
                 // A lease that stays when it is over would wait for an operator, for nothing.
                 self.offer_later(ticket, Outcome::new(OutcomeClass::Cancelled, Body::Empty));

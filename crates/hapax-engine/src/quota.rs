@@ -12,7 +12,7 @@ use hapax_core::{
     policy::{Admission, Policy},
     record::About,
 };
-use hapax_store::StoreError;
+use hapax_store::{StoreError, Usage};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -138,11 +138,11 @@ impl Quotas {
         let surface = inner.usage(tags[0]).await?;
         let tenant = inner.usage(tags[1]).await?;
         // The tombstone that was left to make this room may be the last one.
-        let tombstones = match made {
-            Room::AsItIs => surface.tombstones,
-            Room::Made => surface.tombstones.saturating_sub(1),
+        let left_for_this = match made {
+            Room::AsItIs => 0,
+            Room::Made => 1,
         };
-        if tombstones >= policy.capacity.max_tombstones {
+        if tombstones_full(policy, surface, tenant, left_for_this) {
             return Ok(Err(Full::Tombstones));
         }
         let limits = [policy.capacity.max_records, policy.capacity.per_tenant];
@@ -162,9 +162,6 @@ impl Quotas {
             account.left = (room - 1) / 2;
             account.grant();
         }
-        if accounts.len() > MOST_ACCOUNTS {
-            accounts.retain(|_, account| account.open > 0 || account.readers > 0);
-        }
         Ok(Ok(Place { quotas: Arc::clone(self), tags }))
     }
 
@@ -180,6 +177,16 @@ impl Quotas {
         }
         Some(Place { quotas: Arc::clone(self), tags })
     }
+}
+
+/// Whether the surface, or the tenant for its share of it, keeps as many tombstones as it may.
+pub(crate) fn tombstones_full(policy: &Policy, surface: Usage, tenant: Usage, left_for_this: u64) -> bool {
+    let capacity = &policy.capacity;
+    let share =
+        u128::from(capacity.max_tombstones) * u128::from(capacity.per_tenant) / u128::from(capacity.max_records.max(1));
+    let share = u64::try_from(share).unwrap_or(u64::MAX).max(1);
+    surface.tombstones.saturating_sub(left_for_this) >= capacity.max_tombstones
+        || tenant.tombstones.saturating_sub(left_for_this) >= share
 }
 
 /// The accounts as they stood before the store was asked.
@@ -210,6 +217,10 @@ impl Drop for Reading<'_> {
             if let Some(account) = accounts.get_mut(&tag) {
                 account.readers -= 1;
             }
+        }
+        // What was only looked at is forgotten again, or ever new tenants at a full surface would fill the memory.
+        if accounts.len() > MOST_ACCOUNTS {
+            accounts.retain(|_, account| account.open > 0 || account.readers > 0);
         }
     }
 }

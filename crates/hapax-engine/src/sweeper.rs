@@ -1,7 +1,11 @@
 //! Writes down what time has done, a bounded slice at a time. Nothing depends on when it passes: a lapse or an expiry
 //! reads the same before and after.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Weak, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use hapax_core::{Command, Id, Millis, Policy, Reply, Stamp, StateName, as_read, command::Refused, record::About};
 use hapax_store::{Cursor, Index, StoreError};
@@ -10,6 +14,7 @@ use crate::{
     engine::{Engine, Inner},
     error::EngineError,
     probe::Probed,
+    quota::tombstones_full,
     seen::Seen,
 };
 
@@ -48,6 +53,14 @@ impl Engine {
         }))
     }
 
+    /// Starts sweeping at the first call, if the engine was built to: before that there may be no runtime to do it on. It
+    /// ends with the engine.
+    pub(crate) fn sweep_from_now_on(&self) {
+        if self.inner.sweeping.load(Relaxed) && self.inner.sweeping.swap(false, Relaxed) {
+            tokio::spawn(sweep_while_there(Arc::downgrade(&self.inner)));
+        }
+    }
+
     /// One whole pass.
     pub async fn sweep(&self) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
@@ -58,6 +71,16 @@ impl Engine {
         self.probe_all(&mut swept).await?;
         self.inner.sweep_orphans(now, &mut swept).await?;
         Ok(swept)
+    }
+
+    /// A pass without the bodies: looking for orphans means to look at all of them.
+    async fn sweep_records(&self) -> Result<(), EngineError> {
+        let mut swept = Swept::default();
+        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
+        for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
+            self.inner.sweep_index(index, &mut swept).await?;
+        }
+        self.probe_all(&mut swept).await
     }
 
     async fn probe_all(&self, swept: &mut Swept) -> Result<(), EngineError> {
@@ -91,6 +114,25 @@ const PROBES_AT_ONCE: usize = 16;
 /// 1 if somebody was really asked. A store error here meets every caller too; the next pass asks again.
 fn asked(probed: Option<Result<Result<Probed, StoreError>, tokio::task::JoinError>>) -> usize {
     usize::from(matches!(probed, Some(Ok(Ok(Probed::StillUnknown | Probed::Resolved)))))
+}
+
+/// Sweeps until nobody holds the engine any more.
+async fn sweep_while_there(inner: Weak<Inner>) {
+    let mut since_orphans = Duration::ZERO;
+    loop {
+        let Some(pause) = inner.upgrade().map(|inner| inner.pause()) else { return };
+        tokio::time::sleep(pause).await;
+        let Some(inner) = inner.upgrade() else { return };
+        since_orphans += pause;
+        let engine = Engine { inner };
+        // An error here is the store's, and every caller meets it too; the next pass tries again.
+        if since_orphans >= engine.inner.settings.orphan_age {
+            since_orphans = Duration::ZERO;
+            let _tried_again = engine.sweep().await;
+        } else {
+            let _tried_again = engine.sweep_records().await;
+        }
+    }
 }
 
 /// An id that no operation has: asking for it only tells the time.
@@ -175,9 +217,9 @@ impl Inner {
 
     /// Makes room for one record of this tenant by dropping the body of its oldest final one.
     pub(crate) async fn evict_one(&self, policy: &Policy, about: &Arc<About>) -> Result<bool, EngineError> {
-        let usage = self.usage(about.surface_tag).await?;
+        let (surface, tenant) = (self.usage(about.surface_tag).await?, self.usage(about.tenant_tag).await?);
         // New work is refused then, whatever else is given up for it.
-        if usage.tombstones >= policy.capacity.max_tombstones {
+        if tombstones_full(policy, surface, tenant, 0) {
             return Ok(false);
         }
         let mut after: Option<Cursor> = None;

@@ -154,3 +154,48 @@ pub(crate) enum Failed {
     Write(io::Error),
     Sync(io::Error),
 }
+
+#[cfg(test)]
+mod tests {
+    use hapax_core::{Id, Stamp, Version};
+
+    use super::*;
+    use crate::{entry, options::Options, recover};
+
+    fn write(appender: &mut Appender, number: u8) {
+        assert!(matches!(appender.start(entry::REMOVAL_BYTES), Ok(Start::Ready)));
+        let version = Version(appender.version());
+        appender.add(true, |buffer| {
+            entry::put_removal(buffer, &Id([number; 32]), version, Stamp(5), Stamp(5), false);
+        });
+        assert!(appender.commit(5).is_ok());
+    }
+
+    /// A segment was made, and the next one written: the start after it refused, although nothing was lost.
+    #[test]
+    fn a_segment_that_was_passed_over_is_no_damage_where_the_chain_is_whole() {
+        let dir = std::env::temp_dir().join(format!("hapax-passed-over-{}", std::process::id()));
+        let _fresh = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        let options = Options::new(&dir).segment_bytes(4096, 4096);
+        let opened = recover::open(&options).unwrap();
+        let mut appender = Appender::new(opened.log.clone(), opened.tail);
+        write(&mut appender, 1);
+        opened.log.roll().unwrap();
+        appender.active = opened.log.roll().unwrap();
+        appender.offset = 0;
+        write(&mut appender, 2);
+        drop(appender);
+
+        let again = recover::open(&options).unwrap();
+        assert_eq!(again.tail.next_version, 3, "both writes are there");
+
+        // With the first write damaged the chain is broken, and the start says so.
+        let first = dir.join(crate::segment::name(1));
+        let mut bytes = std::fs::read(&first).unwrap();
+        bytes[50] ^= 1;
+        std::fs::write(&first, bytes).unwrap();
+        assert!(recover::open(&options).is_err());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -74,9 +74,23 @@ impl Bodies {
             None => Err(StoreError::Corrupt {
                 store: self.store.clone(),
                 place: format!("{DIR}/{}", name(body)),
-                reason: "the checksum does not match; look closer with `hapax ledger check`".into(),
+                reason: "the checksum does not match; look closer with `hapax_ledger::check`".into(),
             }),
         }
+    }
+
+    /// What a body's header says, without reading the body.
+    fn peek(&self, body: BodyId) -> Result<Option<BodyInfo>, StoreError> {
+        let file = match self.disk.open(&self.dir.join(name(body)), Mode::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.failed(&error)),
+        };
+        let mut head = vec![0; HEADER];
+        let read = file.read_at(&mut head, 0).map_err(|error| self.failed(&error))?;
+        let length = file.length().map_err(|error| self.failed(&error))?;
+        head.truncate(read);
+        Ok(header(&head, body, length))
     }
 
     pub(crate) fn remove(&self, body: BodyId) -> Result<(), StoreError> {
@@ -111,8 +125,8 @@ impl Bodies {
                 next = items.last().map(|last: &BodyInfo| Cursor(Bytes::copy_from_slice(&last.body.0)));
                 break;
             }
-            // It may go while we look.
-            if let Some((info, _)) = self.read(body)? {
+            // It may go while we look; one that is damaged is found by whoever reads it, and by a check.
+            if let Some(info) = self.peek(body)? {
                 items.push(info);
             }
         }
@@ -126,16 +140,19 @@ impl Bodies {
 }
 
 pub(crate) fn parse(bytes: &[u8], body: BodyId, seed: u32) -> Option<BodyInfo> {
-    let whole = bytes.starts_with(MAGIC)
-        && bytes.len() >= HEADER
-        && u32_at(bytes, 4)? == crc32c::crc32c_append(seed, &bytes[8..])
-        && bytes[40..72] == body.0;
-    whole.then_some(())?;
+    let info = header(bytes, body, bytes.len() as u64)?;
+    (u32_at(bytes, 4)? == crc32c::crc32c_append(seed, &bytes[8..])).then_some(info)
+}
+
+/// `bytes` begins with the header of a body in a file of so many bytes.
+fn header(bytes: &[u8], body: BodyId, length: u64) -> Option<BodyInfo> {
+    let fits = bytes.starts_with(MAGIC) && bytes.len() >= HEADER && bytes[40..72] == body.0;
+    fits.then_some(())?;
     Some(BodyInfo {
         body,
         owner: Id(*bytes[8..].first_chunk()?),
         stored: Stamp(u64_at(bytes, 72)?),
-        length: (bytes.len() - HEADER) as u64,
+        length: length.saturating_sub(HEADER as u64),
     })
 }
 

@@ -6,9 +6,7 @@ use crate::check::Damage;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    #[error(
-        "{path} is in use by another process; stop that one, or reach the ledger through it (its admin socket lies in the same directory)"
-    )]
+    #[error("{path} is in use by another process; stop that one, or use another directory")]
     InUse { path: PathBuf },
     #[error("{path} cannot be written to: {source}; the ledger needs a directory that this user may write to")]
     ReadOnly { path: PathBuf, source: io::Error },
@@ -19,7 +17,7 @@ pub enum OpenError {
     #[error("{path} is not a ledger: {reason}; name an empty directory or one that a ledger made")]
     NotALedger { path: PathBuf, reason: String },
     #[error(
-        "{path} is damaged: {damage}; nothing was changed. Look closer with `hapax ledger check {path}`, save what is whole with `hapax ledger repair {path} --to COPY`"
+        "{path} is damaged: {damage}; nothing was changed. Look closer with `hapax_ledger::check`, save what is whole into a new directory with `hapax_ledger::repair`"
     )]
     Corrupt { path: PathBuf, damage: Damage },
     #[error("{path} is not empty; a repair only writes to a new directory")]

@@ -185,7 +185,15 @@ impl Loader<'_> {
         let mut summary: Option<(u32, Summary)> = None;
         for segment in segments.values().filter(|segment| Some(segment.number) <= last) {
             let is_last = Some(segment.number) == last;
-            let found = self.load_segment(&index, segment, is_last, summary.map(|(_, summary)| summary))?;
+            let before = summary.map(|(_, summary)| summary);
+            let Some(found) = self.load_segment(&index, segment, is_last, before)? else {
+                // Passed over before anything was written to it. That nothing is missing is shown by the next frame,
+                // which names the one before it: if it is not the one known here, the start is refused below.
+                segment.first_version.store(before.map_or(1, |before| before.next_version), Ordering::Release);
+                segment.seal();
+                self.recovered.segments += 1;
+                continue;
+            };
             if let Some((number, known)) = summary
                 && known.last_checksum != found.first_previous
             {
@@ -275,7 +283,7 @@ impl Loader<'_> {
         segment: &Arc<Segment>,
         is_last: bool,
         before: Option<Summary>,
-    ) -> Result<Summary, OpenError> {
+    ) -> Result<Option<Summary>, OpenError> {
         let name = segment::name(segment.number);
         let mut books = index.books();
         if !is_last
@@ -286,7 +294,7 @@ impl Loader<'_> {
                 index.load(&mut books, slot, tags);
             }
             segment.set_hinted();
-            return Ok(hint.summary);
+            return Ok(Some(hint.summary));
         }
         let bytes = segment.read(0, segment.size as usize).map_err(OpenError::io(self.dir.join(&name), "read it"))?;
         let walked = walk::walk(&bytes, segment.seed, |offset, entry_bytes, entry| {
@@ -296,7 +304,13 @@ impl Loader<'_> {
         self.recovered.read_whole += 1;
         let walked = walked.map_err(|broken| corrupt(self.dir, name.clone(), broken.offset, broken.what))?;
         let Some(summary) = walked.summary else {
-            return Err(corrupt(self.dir, name, 0, "the segment holds no whole frame, and later ones do"));
+            // Of the oldest segment nobody could tell that a frame is missing; of any other the chain tells.
+            return match (before, walked.data_behind) {
+                (Some(_), None) => Ok(None),
+                (None, _) | (_, Some(_)) => {
+                    Err(corrupt(self.dir, name, 0, "the segment holds no whole frame, and later ones do"))
+                }
+            };
         };
         if let Some(behind) = walked.data_behind {
             let what = format!("a frame is damaged, and whole data follows at byte {behind}");
@@ -306,7 +320,7 @@ impl Loader<'_> {
             let what = "a frame that was never finished, and so never acknowledged, was cut off".to_owned();
             self.recovered.torn = Some(Damage { file: name, offset: summary.end, what });
         }
-        Ok(summary)
+        Ok(Some(summary))
     }
 }
 

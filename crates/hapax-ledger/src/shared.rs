@@ -116,7 +116,7 @@ impl Shared {
         StoreError::Corrupt {
             store: self.name.clone(),
             place: format!("{} byte {}", segment::name(place.segment), place.offset),
-            reason: format!("{reason}; look closer with `hapax ledger check`"),
+            reason: format!("{reason}; look closer with `hapax_ledger::check`"),
         }
     }
 

@@ -188,7 +188,7 @@ fn a_flipped_bit_is_refused_and_located_or_harmless_but_never_served() {
                     );
                     assert!(expected, "{what}: {text}");
                     if let OpenError::Corrupt { damage, .. } = &error {
-                        assert!(text.contains("hapax ledger check") && text.contains("repair"), "{text}");
+                        assert!(text.contains("hapax_ledger::check") && text.contains("repair"), "{text}");
                         assert!(damage.file.ends_with(".seg"), "{text}");
                     }
                     refused += 1;

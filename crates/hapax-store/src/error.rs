@@ -24,6 +24,12 @@ impl StoreError {
         matches!(self, Self::Unavailable { .. } | Self::Unknown { .. })
     }
 
+    /// Whether it may be otherwise later: also a disk that is full now may have room then.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        self.is_passing() || matches!(self, Self::Full { .. })
+    }
+
     /// Whether the write may have been applied all the same.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {

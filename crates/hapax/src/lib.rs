@@ -88,10 +88,11 @@ impl Hapax {
         Ok(Self { engine: Self::on(Arc::new(ledger)).build()? })
     }
 
-    /// Starts an engine over any store; set policies and probes, then [`EngineBuilder::build`].
+    /// Starts an engine over any store; set policies and probes, then [`EngineBuilder::build`]. It sweeps by itself from
+    /// its first call on.
     #[must_use]
     pub fn on(store: Arc<dyn Store>) -> EngineBuilder {
-        Engine::builder(store)
+        Engine::builder(store).sweeping(true)
     }
 
     fn with(builder: EngineBuilder) -> Self {

@@ -81,8 +81,7 @@ impl Preset {
                 success: Span::For(Millis::from_secs(300)),
                 final_failure: Treatment::Replay(Span::For(Millis::from_secs(60))),
                 on_in_flight: OnInFlight::Wait { most: Millis::from_secs(30) },
-                // The seed counts all entries of the cache, whoever sent them.
-                capacity: Capacity { per_tenant: 100_000, ..Capacity::of(100_000, OnFull::EvictOldestFinal) },
+                capacity: Capacity::of(100_000, OnFull::EvictOldestFinal),
                 ..base
             },
             Self::Run => Policy {
