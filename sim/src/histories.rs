@@ -202,6 +202,10 @@ impl Client {
     }
 
     async fn resolve(&mut self) {
+        // What is not noted must not happen either.
+        if self.shared.count.fetch_add(1, SeqCst) >= MOST {
+            return;
+        }
         let engine = self.engine();
         let Ok(id) = engine.surface("pay").tenant("acme").key("order").id() else { return };
         let Ok(version) = engine.version(&id).await else { return };
@@ -221,10 +225,8 @@ impl Client {
             // The version had moved. It may have been this one that moved it, with its answer lost.
             Ok(_) | Err(_) => None,
         };
-        if self.shared.count.fetch_add(1, SeqCst) < MOST {
-            let op = Op { cmd: Cmd::Resolve(how), called, answered };
-            self.shared.ops.lock().unwrap_or_else(PoisonError::into_inner).push(op);
-        }
+        let op = Op { cmd: Cmd::Resolve(how), called, answered };
+        self.shared.ops.lock().unwrap_or_else(PoisonError::into_inner).push(op);
     }
 }
 

@@ -134,7 +134,7 @@ const SOMETIMES: &[&str] = &[
 ];
 
 /// How many fresh seeds the test command lives through.
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 1_500;
 
 #[test]
 fn no_promise_is_broken_in_any_world() {

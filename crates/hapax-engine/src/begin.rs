@@ -46,6 +46,10 @@ pub struct Replayed {
 impl Call {
     /// Asks for the right to run it, waiting for another's attempt as long as the policy says.
     pub async fn begin(self) -> Result<Begun, EngineError> {
+        self.begin_or_unsure().await.map_err(|unsure| unsure.error)
+    }
+
+    pub(crate) async fn begin_or_unsure(self) -> Result<Begun, Unsure> {
         let nonce = self.engine.inner.entropy.nonce()?;
         let prepared = self.prepared?;
         self.engine.sweep_from_now_on();
@@ -57,7 +61,7 @@ impl Call {
                 if let Some(expected) = unsure.unsettled {
                     self.engine.disown_later(&prepared, nonce, expected);
                 }
-                Err(unsure.error)
+                Err(unsure)
             }
             Ok(begun) => Ok(begun),
         }
@@ -83,13 +87,15 @@ enum Nonces {
 /// No verdict, and perhaps a write that may still land.
 #[derive(Debug)]
 pub(crate) struct Unsure {
-    error: EngineError,
+    pub(crate) error: EngineError,
     unsettled: Option<Version>,
+    /// It had waited for another's attempt, so it must not run anything, whatever went wrong.
+    pub(crate) waited: bool,
 }
 
 impl<E: Into<EngineError>> From<E> for Unsure {
     fn from(error: E) -> Self {
-        Self { error: error.into(), unsettled: None }
+        Self { error: error.into(), unsettled: None, waited: false }
     }
 }
 
@@ -172,8 +178,11 @@ impl Engine {
         let carried = inner.carry_begin(&prepared.policy, &prepared.id, seen, &prepared.about, begin, sent_at).await;
         // Whatever became of it, the store counts it from here on.
         drop(room);
-        let mut carried =
-            carried.map_err(|failed| Unsure { error: failed.error.into(), unsettled: failed.unsettled })?;
+        let mut carried = carried.map_err(|failed| Unsure {
+            error: failed.error.into(),
+            unsettled: failed.unsettled,
+            waited: false,
+        })?;
         let verdict = match std::mem::replace(&mut carried.reply, Reply::Fenced) {
             Reply::Verdict(verdict) => *verdict,
             // A begin is answered by a verdict; the other replies belong to other commands.
@@ -196,7 +205,10 @@ impl Engine {
                 };
                 match most {
                     None => Ok(Begun::Told(Verdict::InFlight { attempt, retry_after })),
-                    Some(most) => Ok(self.join(prepared, seen, attempt, retry_after, most).await?),
+                    Some(most) => {
+                        let joined = self.join(prepared, seen, attempt, retry_after, most).await;
+                        joined.map_err(|error| Unsure { error, unsettled: None, waited: true })
+                    }
                 }
             }
             Verdict::InDoubt { .. } => {

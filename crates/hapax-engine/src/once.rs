@@ -77,13 +77,14 @@ impl Call {
             // Waiting would be the one thing that shadow mode does to a request.
             Mode::Shadow => self.wait(Wait::No),
         };
-        match call.begin().await {
+        match call.begin_or_unsure().await {
             Ok(Begun::Execute(ticket)) => engine.run(&prepared, ticket, effect).await,
             Ok(begun) if mode == Mode::Shadow => engine.run_anyway(&prepared, &begun, effect).await,
             Ok(Begun::Replay(replayed)) => given_again(replayed),
             Ok(Begun::JoinedFailure(failure)) => Err(OnceError::JoinedFailure { message: message_of(&failure) }),
             Ok(Begun::Told(verdict)) => Err(told(&prepared, verdict)),
-            Err(error) => engine.without_store(&prepared, error, effect).await,
+            Err(unsure) if unsure.waited => Err(OnceError::Engine(unsure.error)),
+            Err(unsure) => engine.without_store(&prepared, unsure.error, effect).await,
         }
     }
 }

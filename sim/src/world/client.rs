@@ -275,7 +275,8 @@ impl Client {
     async fn carry_out(&mut self, process: &Arc<Process>, ready: &Ready, ticket: Ticket) {
         let (id, token) = (ready.asked.id, ticket.token());
         if !ready.started {
-            self.rest(300).await;
+            // Where epochs move, long enough that a newer one finds it not yet started.
+            self.rest(if self.world.scenario.epochs { 3_000 } else { 300 }).await;
             if self.dice.chance(150) {
                 // It never gets as far as its effect.
                 if self.dice.chance(700) {

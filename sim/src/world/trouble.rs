@@ -26,9 +26,9 @@ pub(super) async fn brew(world: Rc<World>, seed: u64) {
             0 if world.scenario.jumps => jump(&world, &mut dice),
             1 if world.scenario.partitions => partition(&world, &mut dice),
             2 if world.scenario.crashes && dice.chance(500) => world.crash(dice.next()),
-            3 => world.epoch.set(world.epoch.get() + 1),
             _ => {}
         }
+        world.epoch.set(world.epoch.get() + 1);
     }
 }
 
