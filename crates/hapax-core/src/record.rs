@@ -21,7 +21,7 @@ pub struct About {
     pub tenant: Arc<str>,
     pub surface_tag: Tag,
     pub tenant_tag: Tag,
-    /// Who asked first; checked before a replay where the policy wants it.
+    /// Who asked first, for whoever decides whether a replay may be shown.
     pub principal: Option<Arc<str>>,
     /// A short keyed hash of the key. The key itself is stored nowhere.
     pub key_hash: [u8; 8],

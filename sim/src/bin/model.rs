@@ -16,6 +16,8 @@ use hapax_sim::checker::{Config, Report, Size, configs, search};
 
 /// Where a search stops for the sake of memory, and says so.
 const MOST: u64 = 40_000_000;
+/// What the test command has to get through.
+const LEAST: u64 = 1_000_000;
 
 fn main() -> ExitCode {
     let asked: Vec<String> = std::env::args().skip(1).collect();
@@ -49,7 +51,16 @@ fn main() -> ExitCode {
     for violation in &broken {
         println!("\n{violation}");
     }
-    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if !broken.is_empty() {
+        return ExitCode::FAILURE;
+    }
+    let cut_short = reports.iter().any(|report| !report.complete);
+    let too_few = matches!(asked.first().map(String::as_str), None | Some("--test")) && states < LEAST;
+    if too_few || (cut_short && asked.first().is_none_or(|first| first != "--long")) {
+        println!("the search did not go far enough: {states} states, {LEAST} wanted, all of each configuration");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
 /// The configurations are strangers to each other: each thread takes the next one.
