@@ -76,8 +76,7 @@ impl Keeper {
         if log.has_ready() {
             return Ok(());
         }
-        let newest = log.all().last().map_or(0, |segment| segment.size);
-        match log.make_ready((newest * 2).min(log.segment_bytes)) {
+        match log.make_ready() {
             // The writer knows, and lets only those on who are at work.
             Err(error) if is_full(&error) => Ok(()),
             done => done,

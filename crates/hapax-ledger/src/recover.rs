@@ -96,7 +96,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
         Some(store) => store,
         None => create(options, &files)?,
     };
-    let log = Arc::new(Log::new(dir.to_owned(), disk.clone(), store, options.segment_bytes));
+    let log = Arc::new(Log::new(options, store));
     if known.is_none() {
         files = Files::list(&**disk, dir)?;
     }
