@@ -46,7 +46,11 @@ impl Keeper {
         match self.work() {
             Ok(cleaned) => cleaned,
             Err(error) => {
-                self.shared.poison(format!("keeping the log failed: {error}"));
+                if error.kind() == io::ErrorKind::InvalidData {
+                    self.shared.damaged(error);
+                } else {
+                    self.shared.poison(format!("keeping the log failed: {error}"));
+                }
                 Cleaned::Nothing
             }
         }

@@ -372,7 +372,7 @@ impl Writer {
     fn full(&self) -> StoreError {
         StoreError::Full {
             store: self.shared.name.clone(),
-            reason: "the disk has no room for another segment; attempts under way may still end".into(),
+            reason: "the disk has no room for another segment; attempts under way may still end [HX0026]".into(),
         }
     }
 }
