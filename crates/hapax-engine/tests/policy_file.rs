@@ -60,7 +60,7 @@ fn the_documented_file_means_what_it_says() {
     assert_eq!(&*money.name, "money");
     assert_eq!((money.lease, money.max_attempt), (Millis::from_mins(2), Some(Millis::from_mins(10))));
     assert_eq!(money.on_in_flight, OnInFlight::Reject);
-    assert_eq!(money.mismatch_in_flight, MismatchInFlight::InFlight);
+    assert_eq!(money.mismatch_in_flight, Some(MismatchInFlight::InFlight));
     assert_eq!(money.lapse_for(Effect::Idempotent), OnLapse::Open);
     assert_eq!(money.lapse_for(Effect::Unsafe), OnLapse::InDoubt);
     assert_eq!(money.after_window, Some(AfterWindow::Refuse));

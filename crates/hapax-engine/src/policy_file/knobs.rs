@@ -69,7 +69,8 @@ fn turn(section: &mut Section<'_, '_>, policy: &mut Policy, knob: &str, value: &
             value::choice(value, &[("reject", OnMismatch::Reject), ("observe", OnMismatch::Observe)])
         }),
         "mismatch_in_flight" => set.to(&mut policy.mismatch_in_flight, |value| {
-            value::choice(value, &[("mismatch", MismatchInFlight::Mismatch), ("in_flight", MismatchInFlight::InFlight)])
+            let words = [("mismatch", MismatchInFlight::Mismatch), ("in_flight", MismatchInFlight::InFlight)];
+            value::choice(value, &words).map(Some)
         }),
         "on_lapse" => on_lapse(section, policy, value),
         "after_window" => set.to(&mut policy.after_window, |value| {
