@@ -3,6 +3,7 @@
 use std::{
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
+use tokio::sync::Notify;
 
 use crate::{inbound::Answering, outbound::LinkBody};
 
@@ -20,6 +22,8 @@ pub(crate) struct Out {
     kind: Kind,
     /// The client waits as long as this lives.
     answering: Option<Answering>,
+    /// Told when the body was read to its end, or dropped.
+    ended: Option<Arc<Notify>>,
 }
 
 enum Kind {
@@ -31,19 +35,24 @@ enum Kind {
 
 impl Out {
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self { kind: Kind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())), answering: None }
+        Self { kind: Kind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())), answering: None, ended: None }
     }
 
     pub(crate) const fn incoming(body: Incoming) -> Self {
-        Self { kind: Kind::Incoming(body), answering: None }
+        Self { kind: Kind::Incoming(body), answering: None, ended: None }
     }
 
     pub(crate) fn link(body: LinkBody) -> Self {
-        Self { kind: Kind::Link(Box::new(body)), answering: None }
+        Self { kind: Kind::Link(Box::new(body)), answering: None, ended: None }
     }
 
     pub(crate) fn boxed(body: impl Body<Data = Bytes, Error = BoxError> + Send + 'static) -> Self {
-        Self { kind: Kind::Boxed(UnsyncBoxBody::new(body)), answering: None }
+        Self { kind: Kind::Boxed(UnsyncBoxBody::new(body)), answering: None, ended: None }
+    }
+
+    pub(crate) fn telling(mut self, ended: Arc<Notify>) -> Self {
+        self.ended = Some(ended);
+        self
     }
 
     pub(crate) fn until_sent(mut self, answering: Answering) -> Self {
@@ -80,6 +89,15 @@ impl Body for Out {
             Kind::Incoming(body) => body.size_hint(),
             Kind::Link(body) => body.size_hint(),
             Kind::Boxed(body) => body.size_hint(),
+        }
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        // The server drops a body as soon as it has all of it.
+        if let Some(ended) = &self.ended {
+            ended.notify_one();
         }
     }
 }

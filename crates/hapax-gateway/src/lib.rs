@@ -1,6 +1,35 @@
 //! The gateway: a reverse proxy in which a request with an idempotency key happens once.
+//!
+//! ```text
+//!   client ─► inbound ──► gateway ── peek ─────────────────────────► the recorded answer
+//!             (limits,       │
+//!              framing)      └─ connection ─ begin ─ send ─ record ─► the upstream's answer
+//! ```
 
 mod body;
+mod execute;
+mod forward;
 pub mod framing;
+mod gateway;
 pub mod inbound;
+mod networks;
 pub mod outbound;
+mod outlive;
+mod pass;
+mod path;
+mod pattern;
+mod refusal;
+mod relay;
+mod request_body;
+mod response_body;
+mod route;
+mod setup;
+mod tenant;
+mod upstream_request;
+
+pub use gateway::{Gateway, Notice};
+pub use networks::Networks;
+pub use pattern::Pattern;
+pub use route::HostHeader;
+pub use setup::Setup;
+pub use tenant::{Credential, Jwks, JwksError, Whose};

@@ -95,7 +95,12 @@ mod tests {
     /// Naming the credential in `Connection` would send the request on as nobody's.
     #[test]
     fn nobody_strips_a_credential_or_a_length_by_naming_it() {
-        let mut sent = headers(&[("connection", "authorization, host, cookie"), ("host", "a"), ("authorization", "b"), ("cookie", "c")]);
+        let mut sent = headers(&[
+            ("connection", "authorization, host, cookie"),
+            ("host", "a"),
+            ("authorization", "b"),
+            ("cookie", "c"),
+        ]);
         strip_request(&mut sent);
         assert_eq!(sent.len(), 3);
     }

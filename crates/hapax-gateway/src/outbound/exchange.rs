@@ -2,7 +2,10 @@
 
 use std::{error::Error, sync::Arc};
 
-use http::{Request, Response};
+use http::{
+    Request, Response, Uri, Version, header,
+    uri::{Authority, Scheme},
+};
 use hyper::client::conn::http2;
 
 use super::{
@@ -47,7 +50,7 @@ impl Taken {
     ) -> Result<Response<Out>, (Failure, Option<Request<Out>>)> {
         match self {
             Self::Own(link) => Ok(link.exchange(request, reusable, pool).await?.map(Out::link)),
-            Self::Shared(mut sender) => match sender.try_send_request(request).await {
+            Self::Shared(mut sender) => match sender.try_send_request(for_http2(request, pool)).await {
                 Ok(response) => Ok(response.map(Out::incoming)),
                 Err(mut error) => {
                     let given_back = error.take_message();
@@ -61,6 +64,22 @@ impl Taken {
             },
         }
     }
+}
+
+/// HTTP/2 has the host in the target and no `Host`.
+fn for_http2(mut request: Request<Out>, pool: &Pool) -> Request<Out> {
+    let host = request.headers_mut().remove(header::HOST);
+    let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    if let Some(authority) = authority.or_else(|| pool.target().authority()) {
+        parts.authority = Some(authority);
+        parts.scheme = Some(if pool.target().tls { Scheme::HTTPS } else { Scheme::HTTP });
+    }
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+    *request.version_mut() = Version::HTTP_2;
+    request
 }
 
 /// The one answer of HTTP/2 that promises that nothing was done (RFC 9113, 8.7).

@@ -127,6 +127,15 @@ impl Pool {
         None
     }
 
+    /// A connection that was not used after all.
+    pub(crate) fn give_back(&self, taken: Taken) {
+        match taken {
+            Taken::Own(link) => self.put(link),
+            // It is everybody's already.
+            Taken::Shared(_) => {}
+        }
+    }
+
     pub(super) fn put(&self, mut link: Box<Link>) {
         link.idle_since = Instant::now();
         self.idle.lock().push(link);

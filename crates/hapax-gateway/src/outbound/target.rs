@@ -1,6 +1,9 @@
 use std::{fmt, str::FromStr};
 
-use http::{HeaderValue, Uri, uri::PathAndQuery};
+use http::{
+    HeaderValue, Uri,
+    uri::{Authority, PathAndQuery},
+};
 
 /// Where an upstream is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,6 +55,10 @@ impl FromStr for Target {
 }
 
 impl Target {
+    pub(crate) fn authority(&self) -> Option<Authority> {
+        Authority::try_from(self.name.as_bytes()).ok()
+    }
+
     /// The request target there for a path here.
     pub(crate) fn path(&self, path: &PathAndQuery) -> Option<PathAndQuery> {
         if self.base.is_empty() {

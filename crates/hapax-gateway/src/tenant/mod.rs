@@ -38,7 +38,7 @@ impl Whose {
     pub(crate) fn tenant(&self, headers: &HeaderMap, peer: Peer, now_s: u64) -> Result<Tenant, Nobody> {
         const UNFIT: Nobody = Nobody("the tenant's name is empty, too long or not plain text");
         match self {
-            Self::Credential(credential) => Ok(credential.tenant(headers)),
+            Self::Credential(credential) => credential.tenant(headers),
             Self::Header { name, trusted } => {
                 if !trusted.contain(peer.address.ip()) {
                     return Err(Nobody("the tenant's header is believed of trusted proxies only"));
