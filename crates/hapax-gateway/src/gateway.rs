@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hapax_engine::{SystemWallClock, WallClock as _};
 use hapax_http::{Asked, Code, Guard, Look, NextStep, Peek, Problem};
 use http::{Request, Response, StatusCode, request};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use parking_lot::RwLock;
 
 use crate::{

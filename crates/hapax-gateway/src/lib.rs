@@ -7,6 +7,7 @@
 //! ```
 
 mod body;
+pub mod config;
 mod execute;
 mod forward;
 pub mod framing;
@@ -18,6 +19,7 @@ mod outlive;
 mod pass;
 mod path;
 mod pattern;
+mod reauthorize;
 mod refusal;
 mod relay;
 mod request_body;
@@ -27,6 +29,7 @@ mod setup;
 mod tenant;
 mod upstream_request;
 
+pub use config::{Config, SetupError};
 pub use gateway::{Gateway, Notice};
 pub use networks::Networks;
 pub use pattern::Pattern;

@@ -161,6 +161,6 @@ impl Body for Relayed {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.size.clone()
+        self.size
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{Method, Uri};
 
-use crate::{forward::Forwarder, route::Route, tenant::Whose};
+use crate::{config::Upstream, forward::Forwarder, outbound::Pool, route::Route, tenant::Whose};
 
 #[derive(Debug)]
 pub struct Setup {
@@ -18,12 +18,27 @@ pub struct Setup {
     pub(crate) forwarder: Forwarder,
     /// How long a client may take to send a body that is read before it is sent on.
     pub(crate) body: Duration,
+    /// Each upstream with its connections, so that a reload can keep them.
+    pub(crate) pools: Vec<(Upstream, Arc<Pool>)>,
 }
 
 /// Where outbound calls are addressed to.
 const EGRESS: &str = "/egress/";
 
 impl Setup {
+    /// How tenants are told apart, in words.
+    #[must_use]
+    pub fn tenants(&self) -> String {
+        self.whose.said()
+    }
+
+    /// Closes connections that lie unused. To be called now and then.
+    pub fn tidy(&self) {
+        for (_, pool) in &self.pools {
+            pool.tidy();
+        }
+    }
+
     /// The route of a request; none: it is addressed to a place outside that is not on the list.
     pub(crate) fn route(&self, method: &Method, uri: &Uri) -> Option<&Arc<Route>> {
         let path = uri.path();

@@ -32,7 +32,8 @@ impl Head {
         }
         let origin = target.starts_with(b"/");
         let absolute = starts_like(target, b"http://") || starts_like(target, b"https://");
-        if !origin && !absolute && !(target == b"*" && method == b"OPTIONS") {
+        let whole_server = target == b"*" && method == b"OPTIONS";
+        if !origin && !absolute && !whole_server {
             return Err(refused);
         }
         let modern = match version {

@@ -18,4 +18,4 @@ pub use tls::{TlsFiles, TlsProblem};
 
 pub(crate) use connection::{Answer, Peer};
 pub(crate) use live::Working;
-pub(crate) use pace::{Answering, Pace};
+pub(crate) use pace::Answering;

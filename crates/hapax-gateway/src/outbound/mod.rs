@@ -17,4 +17,5 @@ pub use target::{Target, TargetError};
 
 pub(crate) use exchange::Taken;
 pub(crate) use link::LinkBody;
-pub(crate) use pool::{Pool, Timing};
+pub(crate) use pool::Pool;
+pub use pool::Timing;

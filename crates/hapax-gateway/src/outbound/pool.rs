@@ -56,6 +56,7 @@ pub(crate) struct Pool {
     connector: Connector,
     pub(crate) timing: Timing,
     /// Connections of one request at a time, the last used last.
+    #[allow(clippy::vec_box, reason = "a connection is large, and it moves between pool and request boxed")]
     idle: Mutex<Vec<Box<Link>>>,
     /// The connection that all requests share, where HTTP/2 is spoken.
     shared: Mutex<Option<http2::SendRequest<Out>>>,
