@@ -4,6 +4,7 @@
 //! unit or a value that a rule forbids is refused, with its line, the rule and what to write instead, and all of them
 //! at once. `docs/policy-file.md` has the format.
 
+mod key;
 mod knobs;
 mod length;
 mod report;

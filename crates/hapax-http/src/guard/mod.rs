@@ -34,7 +34,8 @@ use crate::{
 };
 
 pub use asking::{Asking, Begin, Peek};
-pub use running::Running;
+pub(crate) use running::UNRECORDED;
+pub use running::{Lease, Running};
 pub use streaming::{Cut, Streaming};
 
 /// A whole answer, ready to be sent.

@@ -5,7 +5,7 @@ use hapax_core::{
     Body, Outcome, OutcomeClass, body_digest, meaning,
     policy::{Disposition, Keep},
 };
-use hapax_engine::{Settled, Ticket};
+use hapax_engine::{Engine, Settled, Ticket};
 use http::{HeaderName, HeaderValue, Response, response};
 
 use super::{Answer, Guard, Streaming};
@@ -13,6 +13,7 @@ use crate::{
     mark::Mark,
     problem::{Code, NextStep, Problem},
     resolved::Resolved,
+    rules::Limits,
 };
 
 /// Marks an answer of which nothing was recorded, because the store was gone and the work is pure.
@@ -31,6 +32,20 @@ pub struct Running {
     ticket: Ticket,
 }
 
+/// The right to keep an attempt's lease, without the right to end it.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    engine: Engine,
+    ticket: Ticket,
+}
+
+impl Lease {
+    /// As [`Running::during`].
+    pub async fn during<F: Future>(&self, work: F) -> Option<F::Output> {
+        self.ticket.during(&self.engine, work).await
+    }
+}
+
 impl Running {
     pub(super) const fn new(guard: Guard, resolved: Arc<Resolved>, ticket: Ticket) -> Self {
         Self { guard, resolved, ticket }
@@ -40,6 +55,17 @@ impl Running {
     #[must_use]
     pub const fn ticket(&self) -> &Ticket {
         &self.ticket
+    }
+
+    /// Keeps the lease where the request itself has been handed on.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        Lease { engine: self.guard.inner.engine.clone(), ticket: self.ticket.clone() }
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.guard.limits()
     }
 
     /// The longest body that is recorded.
