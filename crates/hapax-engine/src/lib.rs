@@ -21,7 +21,7 @@ mod key_generator;
 mod leased;
 mod once;
 mod peek;
-mod policy_file;
+pub mod policy_file;
 mod print;
 mod probe;
 mod quota;
