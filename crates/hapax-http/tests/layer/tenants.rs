@@ -111,11 +111,13 @@ async fn overrides_are_applied_before_hashing_and_reach_the_handler() {
         json.to_string().into()
     });
     let app = App::serve(policy(|_| {}), rules, |request| async move {
+        let length: usize = request.headers()["content-length"].to_str().unwrap().parse().unwrap();
         let body = request.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body.len(), length);
         answer(201, body)
     })
     .await;
-    let first = app.post("k", r#"{"amount":1,"currency":"USD"}"#).await;
+    let first = app.post("k", r#"{"amount":1,"currency":"US dollars"}"#).await;
     assert_eq!(first.json()["currency"], "EUR");
     assert!(app.post("k", r#"{"amount":1,"currency":"GBP"}"#).await.is_replay(), "the server decides the currency");
 }
