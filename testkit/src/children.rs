@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::spawner;
+use crate::{clock, spawner};
 
 const TASK: &str = "HAPAX_TESTKIT_TASK";
 
@@ -29,10 +29,26 @@ pub struct Crew(Vec<Child>);
 impl Crew {
     /// Starts this binary so many times, each with only the test of this name, which finds its [`task`].
     pub fn start(test: &str, tasks: impl IntoIterator<Item = String>) -> Self {
+        Self::with_envs(test, tasks.into_iter().map(|task| (task, Vec::new())))
+    }
+
+    /// As [`Crew::start`], for one whose clock is wrong by so many seconds.
+    pub fn start_skewed(test: &str, task: String, seconds: i64) -> Self {
+        let envs = vec![
+            ("LD_PRELOAD".to_owned(), clock::library().display().to_string()),
+            ("FAKETIME".to_owned(), format!("{seconds:+}s")),
+            ("FAKETIME_DONT_FAKE_MONOTONIC".to_owned(), "1".to_owned()),
+        ];
+        Self::with_envs(test, [(task, envs)])
+    }
+
+    fn with_envs(test: &str, tasks: impl IntoIterator<Item = (String, Vec<(String, String)>)>) -> Self {
         let own = std::env::current_exe().unwrap();
-        let start = |task: String| {
+        let start = |(task, envs): (String, Vec<(String, String)>)| {
             let mut command = Command::new("setpriv");
-            command.args(["--pdeathsig", "KILL", "--"]).arg(&own).args([test, "--exact", "--nocapture"]);
+            command.args(["--pdeathsig", "KILL", "--", "env"]);
+            command.args(envs.iter().map(|(name, value)| format!("{name}={value}")));
+            command.arg(&own).args([test, "--exact", "--nocapture"]);
             command.env(TASK, task).stdin(Stdio::null()).stdout(Stdio::piped());
             spawner::spawn(command).unwrap()
         };

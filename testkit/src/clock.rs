@@ -14,13 +14,7 @@ pub struct FakeClock {
 
 impl FakeClock {
     pub(crate) fn new(dir: &Path) -> Self {
-        let library = fs::read_dir("/usr/lib")
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketimeMT.so.1")))
-            .find(|file| file.is_file())
-            .expect("libfaketime is not installed; `apt-get install faketime`, or `cargo xtask test`");
-        let clock = Self { file: dir.join("clock"), library, offset_ms: AtomicI64::new(0) };
+        let clock = Self { file: dir.join("clock"), library: library(), offset_ms: AtomicI64::new(0) };
         clock.write(0);
         clock
     }
@@ -50,4 +44,13 @@ impl FakeClock {
         fs::write(&fresh, format!("{sign}{}.{:03}s\n", whole / 1_000, whole % 1_000)).unwrap();
         fs::rename(&fresh, &self.file).unwrap();
     }
+}
+
+pub(crate) fn library() -> PathBuf {
+    fs::read_dir("/usr/lib")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketimeMT.so.1")))
+        .find(|file| file.is_file())
+        .expect("libfaketime is not installed; `apt-get install faketime`, or `cargo xtask test`")
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests only")]
 #![allow(clippy::disallowed_methods, reason = "real servers take real time")]
 
+pub mod accidents;
 pub mod children;
 mod clock;
 mod dir;

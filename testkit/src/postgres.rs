@@ -27,6 +27,11 @@ impl Postgres {
         Self::launch(settings, false)
     }
 
+    /// Quick and forgetful, for what is not about durability.
+    pub fn forgetful() -> Self {
+        Self::launch(&["fsync=off", "autovacuum=off"], false)
+    }
+
     /// With a clock that can be moved; what it writes is not synced.
     pub fn with_clock() -> Self {
         Self::launch(&["fsync=off"], true)

@@ -26,6 +26,8 @@ struct Mood {
     delay_ms: AtomicU64,
     /// Pieces that clients sent: the round trips of whoever sends one at a time.
     asked: AtomicU64,
+    /// Requests that were held up and have reached the server in the end.
+    late: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -33,6 +35,7 @@ pub struct Proxy {
     address: SocketAddr,
     mood: Arc<Mood>,
     cut: watch::Sender<u64>,
+    holding: watch::Sender<bool>,
     accepting: JoinHandle<()>,
 }
 
@@ -42,15 +45,16 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (mood, (cut, cuts)) = (Arc::new(Mood::default()), watch::channel(0));
+        let (holding, held) = watch::channel(false);
         let own = mood.clone();
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 if !own.down.load(SeqCst) {
-                    tokio::spawn(carry(client, port, own.clone(), cuts.clone()));
+                    tokio::spawn(carry(client, port, own.clone(), cuts.clone(), held.clone()));
                 }
             }
         });
-        Self { address, mood, cut, accepting }
+        Self { address, mood, cut, holding, accepting }
     }
 
     pub const fn port(&self) -> u16 {
@@ -86,6 +90,20 @@ impl Proxy {
         self.mood.delay_ms.store(u64::try_from(by.as_millis()).unwrap(), SeqCst);
     }
 
+    /// Requests sent from now on stay here, whatever becomes of their client, until they are let go.
+    pub fn hold(&self) {
+        self.holding.send_replace(true);
+    }
+
+    pub fn let_go(&self) {
+        self.holding.send_replace(false);
+    }
+
+    /// How many requests that were held have been answered by the server since.
+    pub fn late(&self) -> u64 {
+        self.mood.late.load(SeqCst)
+    }
+
     pub fn asked(&self) -> u64 {
         self.mood.asked.load(SeqCst)
     }
@@ -98,7 +116,13 @@ impl Drop for Proxy {
     }
 }
 
-async fn carry(mut client: TcpStream, port: u16, mood: Arc<Mood>, mut cuts: watch::Receiver<u64>) {
+async fn carry(
+    mut client: TcpStream,
+    port: u16,
+    mood: Arc<Mood>,
+    mut cuts: watch::Receiver<u64>,
+    mut held: watch::Receiver<bool>,
+) {
     cuts.mark_unchanged();
     let Ok(mut server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
@@ -111,8 +135,20 @@ async fn carry(mut client: TcpStream, port: u16, mood: Arc<Mood>, mut cuts: watc
                 let Some(length) = read.ok().filter(|length| *length > 0) else { return };
                 mood.asked.fetch_add(1, SeqCst);
                 doomed |= mood.lose_answer.swap(false, SeqCst);
+                let was_held = *held.borrow();
+                if was_held && held.wait_for(|held| !held).await.is_err() {
+                    return;
+                }
                 if server.write_all(&from_client[..length]).await.is_err() {
                     return;
+                }
+                if was_held {
+                    // Its client may be gone; that it has arrived shows in the answer.
+                    let answer = server.read(&mut from_server).await.unwrap_or(0);
+                    mood.late.fetch_add(1, SeqCst);
+                    if client.write_all(&from_server[..answer]).await.is_err() {
+                        return;
+                    }
                 }
             }
             read = server.read(&mut from_server) => {

@@ -47,8 +47,9 @@ impl Server {
         if let Some(user) = recipe.user {
             command.args(["--reuid", user, "--regid", user, "--clear-groups"]);
         }
-        command.arg("--").arg(&recipe.program).args(&recipe.args);
-        command.envs(recipe.envs.iter().map(|(name, value)| (name, value)));
+        // Its own environment must not reach setpriv, which still runs as somebody else.
+        command.args(["--", "env"]).args(recipe.envs.iter().map(|(name, value)| format!("{name}={value}")));
+        command.arg(&recipe.program).args(&recipe.args);
         let log = fs::OpenOptions::new().create(true).append(true).open(&recipe.log).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.child = Some(spawner::spawn(command).expect("setpriv starts it (Debian package util-linux)"));
