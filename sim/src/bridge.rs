@@ -147,6 +147,7 @@ pub fn command(cmd: Cmd, version: Version) -> Command {
             admit: admit(begin.admitted, RefusalReason::Admission),
             room: admit(begin.room, RefusalReason::Quota),
             about: Arc::clone(&ABOUT),
+            ties: None,
         }),
         Cmd::Start(held) => Command::Start { token: token(held) },
         Cmd::Renew(held) => Command::Renew { token: token(held), lease: Millis(LEASE.unsigned_abs()) },
