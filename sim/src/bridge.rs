@@ -115,6 +115,12 @@ pub fn policy(knobs: Knobs) -> Policy {
     }
 }
 
+/// Whose all of this is.
+#[must_use]
+pub fn about() -> Arc<About> {
+    Arc::clone(&ABOUT)
+}
+
 fn admit(yes: bool, reason: RefusalReason) -> Admit {
     if yes { Admit::Yes } else { Admit::No(Refusal { reason, retry_after: Millis(1) }) }
 }

@@ -166,6 +166,7 @@ impl Engine {
                     self.disown_later(prepared, nonce, expected);
                 }
                 sent_at.clear();
+                self.take_back_if_ours(prepared, nonce, &verdict, &carried).await;
                 // Whoever does not run takes no place among the running, least of all while it waits.
                 drop(running);
                 self.told(prepared, carried.seen, verdict).await

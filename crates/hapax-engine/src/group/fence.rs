@@ -3,7 +3,7 @@
 //! The other side, supersede, raises the epoch first and looks at the members then. So one of the two sees the other.
 
 use hapax_core::{
-    Command, Effect, Id, Policy, Record, State, Token,
+    Command, Effect, Id, Policy, Record, State, Token, Verdict,
     command::Epochs,
     group::{Group, GroupCommand, GroupReply, WhyNot, is_listed, may_start},
 };
@@ -67,6 +67,26 @@ impl Engine {
             self.disown_later(prepared, nonce, version);
         }
         Ok(true)
+    }
+}
+
+impl Engine {
+    /// An overtaken caller that comes back with a nonce whose begin had landed unheard: nobody ran under it and nobody
+    /// will, so it does not stay to lapse into doubt.
+    pub(crate) async fn take_back_if_ours(
+        &self,
+        prepared: &Prepared,
+        nonce: hapax_core::Nonce,
+        verdict: &Verdict,
+        carried: &Carried,
+    ) {
+        let Some(record) = carried.seen.record.as_deref() else { return };
+        if !matches!(verdict, Verdict::Fenced) || record.attempt.nonce != nonce || prepared.group().is_none() {
+            return;
+        }
+        let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
+        // Where the store does not take it, the lapse says what it has to.
+        let _lapses = self.inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, command).await;
     }
 }
 
