@@ -14,6 +14,8 @@ pub struct Limits {
     /// Readers of `/v1/events`, in all and of one tenant.
     pub readers: usize,
     pub readers_per_tenant: usize,
+    /// How long one reader stays before it is asked to come back, where it left off.
+    pub reader_time: Duration,
     /// Begins of one tenant that are under way, waiting ones among them. Beyond it nobody waits any more.
     pub begins_per_tenant: usize,
     /// The longest page of a list.
@@ -37,6 +39,7 @@ impl Default for Limits {
             json_depth: 64,
             readers: 1_024,
             readers_per_tenant: 256,
+            reader_time: Duration::from_secs(3_600),
             begins_per_tenant: 4_096,
             page: 200,
             looked_at: 2_000,

@@ -52,8 +52,10 @@ pub(crate) fn events(app: &App, asked: Asked) -> Result<Reply, Problem> {
         stop: app.stop.clone(),
         _reader: reader,
     };
+    let most = app.limits.reader_time;
     tokio::spawn(async move {
-        feed.run(from).await;
+        // It comes back with the number it saw last.
+        let _asked_to_come_back = tokio::time::timeout(most, feed.run(from)).await;
         drop(place);
     });
     Ok(stream(body))

@@ -19,7 +19,6 @@ pub struct EventWire {
     pub from: String,
     pub to: String,
     pub attempt: u32,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,

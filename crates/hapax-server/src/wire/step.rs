@@ -8,14 +8,14 @@ use super::outcome::OutcomeWire;
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
     /// As given by *begin*.
-    #[schemars(regex(pattern = r"^[0-9]{1,10}\.[0-9a-fA-F]{32}$"))]
+    #[schemars(regex(pattern = r"^[1-9][0-9]{0,8}\.[0-9a-fA-F]{32}$"))]
     pub token: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenewRequest {
-    #[schemars(regex(pattern = r"^[0-9]{1,10}\.[0-9a-fA-F]{32}$"))]
+    #[schemars(regex(pattern = r"^[1-9][0-9]{0,8}\.[0-9a-fA-F]{32}$"))]
     pub token: String,
     /// From now on; the lease that was begun with if left out.
     #[schemars(range(min = 1, max = 86_400_000))]
@@ -26,7 +26,7 @@ pub struct RenewRequest {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FinishRequest {
-    #[schemars(regex(pattern = r"^[0-9]{1,10}\.[0-9a-fA-F]{32}$"))]
+    #[schemars(regex(pattern = r"^[1-9][0-9]{0,8}\.[0-9a-fA-F]{32}$"))]
     pub token: String,
     #[serde(default)]
     pub outcome: OutcomeWire,
@@ -36,7 +36,7 @@ pub struct FinishRequest {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailRequest {
-    #[schemars(regex(pattern = r"^[0-9]{1,10}\.[0-9a-fA-F]{32}$"))]
+    #[schemars(regex(pattern = r"^[1-9][0-9]{0,8}\.[0-9a-fA-F]{32}$"))]
     pub token: String,
     #[serde(default)]
     pub outcome: OutcomeWire,
@@ -56,7 +56,7 @@ pub enum ReleaseWhy {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
-    #[schemars(regex(pattern = r"^[0-9]{1,10}\.[0-9a-fA-F]{32}$"))]
+    #[schemars(regex(pattern = r"^[1-9][0-9]{0,8}\.[0-9a-fA-F]{32}$"))]
     pub token: String,
     #[serde(default)]
     pub why: ReleaseWhy,
