@@ -7,6 +7,7 @@ pub mod command;
 mod effect;
 mod event;
 pub mod identity;
+pub mod meaning;
 mod outcome;
 pub mod policy;
 pub mod record;

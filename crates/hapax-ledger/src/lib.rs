@@ -4,6 +4,8 @@
 //! know. `docs/ledger-format.md` has the bytes, the commit protocol, the argument why it is right, and what is assumed
 //! about the disk.
 
+#[doc(hidden)]
+pub mod any_bytes;
 mod append;
 mod aside;
 mod bodies;

@@ -79,24 +79,24 @@ impl Problem {
     #[must_use]
     pub fn unauthenticated() -> Self {
         let detail = "this needs a valid API key; send it as `Authorization: Bearer …`";
-        Self::new(StatusCode::UNAUTHORIZED, "HX0040", "Not authenticated", detail, Next::Authenticate)
+        Self::new(StatusCode::UNAUTHORIZED, "HX0070", "Not authenticated", detail, Next::Authenticate)
     }
 
     #[must_use]
     pub fn forbidden(detail: &'static str) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "HX0041", "Not allowed with this key", detail, Next::AskOperator)
+        Self::new(StatusCode::FORBIDDEN, "HX0071", "Not allowed with this key", detail, Next::AskOperator)
     }
 
     #[must_use]
     pub fn no_such_endpoint() -> Self {
         let detail = "there is nothing at this address; /openapi.json lists what there is";
-        Self::new(StatusCode::NOT_FOUND, "HX0042", "No such endpoint", detail, Next::FixRequest)
+        Self::new(StatusCode::NOT_FOUND, "HX0072", "No such endpoint", detail, Next::FixRequest)
     }
 
     #[must_use]
     pub fn no_such_method(allow: String) -> Self {
         let detail = format!("this address knows {allow} only");
-        let problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "HX0042", "No such endpoint", detail, Next::FixRequest);
+        let problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "HX0072", "No such endpoint", detail, Next::FixRequest);
         Self { allow: Some(allow), ..problem }
     }
 
@@ -109,30 +109,30 @@ impl Problem {
 
     #[must_use]
     pub fn bad_request(detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "HX0043", "The request cannot be used", detail, Next::FixRequest)
+        Self::new(StatusCode::BAD_REQUEST, "HX0073", "The request cannot be used", detail, Next::FixRequest)
     }
 
     #[must_use]
     pub fn not_json() -> Self {
         let detail = "this endpoint takes JSON; send it with `Content-Type: application/json`";
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "HX0043", "The request cannot be used", detail, Next::FixRequest)
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "HX0073", "The request cannot be used", detail, Next::FixRequest)
     }
 
     #[must_use]
     pub fn too_large(most: usize) -> Self {
         let detail = format!("a request may have at most {most} bytes here");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "HX0044", "The request is too large", detail, Next::FixRequest)
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "HX0074", "The request is too large", detail, Next::FixRequest)
     }
 
     #[must_use]
     pub fn too_slow() -> Self {
         let detail = "the body did not arrive in time";
-        Self::new(StatusCode::REQUEST_TIMEOUT, "HX0044", "The request came too slowly", detail, Next::RetryLater)
+        Self::new(StatusCode::REQUEST_TIMEOUT, "HX0074", "The request came too slowly", detail, Next::RetryLater)
     }
 
     #[must_use]
     pub fn too_many(detail: &'static str, retry_after: Millis) -> Self {
-        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "HX0045", "Too many at once", detail, Next::RetryLater);
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "HX0075", "Too many at once", detail, Next::RetryLater);
         problem.after(retry_after)
     }
 

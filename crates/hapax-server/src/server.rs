@@ -31,10 +31,10 @@ use crate::{
 #[non_exhaustive]
 pub enum ServerError {
     #[error(
-        "{0} can be reached from elsewhere and no API keys are set; listen on a loopback address, or set keys [HX0050]"
+        "{0} can be reached from elsewhere and no API keys are set; listen on a loopback address, or set keys [HX0080]"
     )]
     OpenToAll(SocketAddr),
-    #[error("there is not one API key; make one with `hapax key new`, or say `none` on a loopback address [HX0050]")]
+    #[error("there is not one API key; make one with `hapax key new`, or say `none` on a loopback address [HX0080]")]
     NoKeys,
     #[error("the machine has no randomness to give: {0}")]
     Entropy(String),

@@ -27,7 +27,7 @@ async fn what_was_completed_is_replayed_word_for_word() {
     let (status, other) = begin(&client, json!({ "request": { "amount": 1 } })).await;
     assert_eq!((status, other["code"].as_str()), (422, Some("HX0005")), "{other}");
     let (status, conflict) = step(&client, &ticket, "complete", json!({ "outcome": { "body": "else" } })).await;
-    assert_eq!((status, conflict["code"].as_str()), (409, Some("HX0047")), "{conflict}");
+    assert_eq!((status, conflict["code"].as_str()), (409, Some("HX0077")), "{conflict}");
 }
 
 /// The answer to a begin is lost on the way. The same nonce gets the same ticket, or the caller would wait for itself.
@@ -65,7 +65,7 @@ async fn a_started_attempt_cannot_be_given_back_as_if_nothing_had_happened() {
     let (_, ticket) = begin(&client, json!({ "started": false })).await;
     assert_eq!(step(&client, &ticket, "start", json!({})).await.0, 200);
     let (status, refused) = step(&client, &ticket, "release", json!({})).await;
-    assert_eq!((status, refused["code"].as_str()), (409, Some("HX0049")), "{refused}");
+    assert_eq!((status, refused["code"].as_str()), (409, Some("HX0079")), "{refused}");
     assert_eq!(step(&client, &ticket, "release", json!({ "why": "no_effect" })).await.0, 200);
     assert_eq!(begin(&client, json!({})).await.1["verdict"], "execute");
 }
@@ -97,7 +97,7 @@ async fn a_doubt_is_found_explained_and_decided() {
     let mut stale = decision.clone();
     stale["version"] = json!(1_000_000);
     let (status, moved) = ask(&operator, "POST", &path, stale).await;
-    assert_eq!((status, moved["code"].as_str()), (409, Some("HX0048")), "{moved}");
+    assert_eq!((status, moved["code"].as_str()), (409, Some("HX0078")), "{moved}");
     let (status, done) = ask(&operator, "POST", &path, decision).await;
     assert_eq!(status, 200, "{done}");
     assert_eq!(begin(&client, json!({})).await.1["outcome"]["body"], "found at the bank");

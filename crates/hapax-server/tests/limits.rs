@@ -23,21 +23,21 @@ async fn no_input_makes_the_server_fail() {
     let client = daemon.client();
     let deep = format!("{{\"surface\":\"a\",\"key\":\"k\",\"request\":{}{}}}", "[".repeat(100), "]".repeat(100));
     for (body, status, code) in [
-        ("", 415, "HX0043"),
-        ("{", 400, "HX0043"),
-        ("[]", 400, "HX0043"),
-        ("{\"surface\":\"a\"}", 400, "HX0043"),
-        ("{\"surface\":\"a\",\"key\":\"k\",\"kee\":1}", 400, "HX0043"),
+        ("", 415, "HX0073"),
+        ("{", 400, "HX0073"),
+        ("[]", 400, "HX0073"),
+        ("{\"surface\":\"a\"}", 400, "HX0073"),
+        ("{\"surface\":\"a\",\"key\":\"k\",\"kee\":1}", 400, "HX0073"),
         ("{\"surface\":\"a b\",\"key\":\"k\"}", 400, "HX0001"),
         ("{\"surface\":\"a\",\"key\":\"\"}", 400, "HX0001"),
-        ("{\"surface\":\"a\",\"key\":\"k\",\"nonce\":\"xyz\"}", 400, "HX0043"),
-        ("{\"surface\":\"a\",\"key\":\"k\",\"effect\":\"maybe\"}", 400, "HX0043"),
-        ("{\"surface\":\"a\",\"key\":\"k\",\"lease_ms\":0}", 400, "HX0043"),
-        ("{\"surface\":\"a\",\"key\":\"k\",\"lease_ms\":-1}", 400, "HX0043"),
-        ("{\"surface\":\"a\",\"key\":\"k\",\"wait_ms\":99999999}", 400, "HX0043"),
-        (&deep, 400, "HX0043"),
+        ("{\"surface\":\"a\",\"key\":\"k\",\"nonce\":\"xyz\"}", 400, "HX0073"),
+        ("{\"surface\":\"a\",\"key\":\"k\",\"effect\":\"maybe\"}", 400, "HX0073"),
+        ("{\"surface\":\"a\",\"key\":\"k\",\"lease_ms\":0}", 400, "HX0073"),
+        ("{\"surface\":\"a\",\"key\":\"k\",\"lease_ms\":-1}", 400, "HX0073"),
+        ("{\"surface\":\"a\",\"key\":\"k\",\"wait_ms\":99999999}", 400, "HX0073"),
+        (&deep, 400, "HX0073"),
         (&format!("{{\"surface\":\"a\",\"key\":\"{}\"}}", "k".repeat(300)), 400, "HX0001"),
-        (&format!("\"{}\"", "x".repeat(5000)), 413, "HX0044"),
+        (&format!("\"{}\"", "x".repeat(5000)), 413, "HX0074"),
     ] {
         let (got, bytes) = client.raw("POST".parse().unwrap(), "/v1/operations:begin", body.as_bytes()).await.unwrap();
         let told: Value = serde_json::from_slice(&bytes).unwrap();
@@ -109,7 +109,7 @@ async fn one_connection_too_many_is_turned_away_with_words() {
     }
     let mut answer = String::new();
     connect(&daemon.address).await.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("HX0045"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("HX0075"), "{answer}");
     // Whoever leaves makes room.
     drop(held.pop());
     loop {
@@ -156,7 +156,7 @@ async fn idle_readers_are_bounded_with_clear_refusals() {
         if head.starts_with("HTTP/1.1 200") {
             readers.push(stream);
         } else {
-            assert!(head.starts_with("HTTP/1.1 429") && head.contains("HX0045"), "{head}");
+            assert!(head.starts_with("HTTP/1.1 429") && head.contains("HX0075"), "{head}");
             refused += 1;
         }
     }

@@ -69,7 +69,7 @@ async fn who_is_not_known_learns_nothing() {
     let daemon = Setup { auth: support::keys(), ..Setup::default() }.start().await;
     let nobody = daemon.client();
     let (status, expected) = ask(&nobody, "GET", "/v1/operations", Value::Null).await;
-    assert_eq!((status, expected["code"].as_str()), (401, Some("HX0040")));
+    assert_eq!((status, expected["code"].as_str()), (401, Some("HX0070")));
     let wrong = daemon.client().api_key("secret-of-nobody");
     let not_admin = hapax_client::Client::new(&daemon.admin).unwrap().api_key("secret-of-acme-operator");
     for client in [&nobody, &wrong, &not_admin] {
@@ -115,7 +115,7 @@ async fn without_keys_only_loopback_is_served() {
     let daemon = Setup::default().start().await;
     let open = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
     let error = daemon.server.serve(open).await.unwrap_err().to_string();
-    assert!(error.contains("HX0050"), "{error}");
+    assert!(error.contains("HX0080"), "{error}");
     let request = "GET /v1/operations HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
     let answer = support_raw(&daemon.address, request).await;
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
@@ -147,7 +147,7 @@ async fn a_key_bound_to_a_surface_stays_there() {
     for _ in 0..50 {
         let (status, told) = ask(&client, "GET", "/v1/policies", Value::Null).await;
         if status == 429 {
-            assert_eq!(told["code"], "HX0045");
+            assert_eq!(told["code"], "HX0075");
             refused += 1;
         }
     }

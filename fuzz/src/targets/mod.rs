@@ -5,6 +5,7 @@ mod client_key;
 mod codec;
 mod fingerprint;
 mod key_header;
+mod ledger;
 mod pointer;
 mod policy_file;
 mod rules;
@@ -36,6 +37,7 @@ pub(crate) static ALL: &[Target] = &[
     fingerprint::TARGET,
     rules::TARGET,
     client_key::TARGET,
+    ledger::TARGET,
 ];
 
 /// What must hold, or a sentence about it.

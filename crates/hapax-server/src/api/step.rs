@@ -187,33 +187,33 @@ pub(super) fn told(id: &Id, stepped: Stepped, has_outcome: bool) -> Result<Reply
         Stepped::Fenced => {
             let detail = "the token no longer counts: its lease is over, a newer attempt began, or nothing is known under \
                           this id. Do not start the effect; begin again with the same key";
-            conflict("HX0046", "The token no longer counts", detail, Next::RetrySameKey)
+            conflict("HX0076", "The token no longer counts", detail, Next::RetrySameKey)
         }
         Stepped::Conflict(Conflict::OtherOutcome(_)) => {
             let detail = "this attempt ended with another outcome before, and that one stands";
-            conflict("HX0047", "Another outcome stands", detail, Next::Stop)
+            conflict("HX0077", "Another outcome stands", detail, Next::Stop)
         }
         Stepped::Conflict(Conflict::VersionMoved { now_at }) => {
             let detail = "something was written since this version was read; look at it again before deciding";
             let title = "The version has moved";
-            let problem = Problem::new(StatusCode::CONFLICT, "HX0048", title, detail, Next::FixRequest).about(*id);
+            let problem = Problem::new(StatusCode::CONFLICT, "HX0078", title, detail, Next::FixRequest).about(*id);
             Err(Problem { version: Some(now_at), ..problem })
         }
         Stepped::Conflict(Conflict::WrongState(_) | Conflict::ProbeClaimed { .. }) => {
             let detail = "the operation is in no state in which this can be said";
-            conflict("HX0049", "Not in this state", detail, Next::Stop)
+            conflict("HX0079", "Not in this state", detail, Next::Stop)
         }
         Stepped::Refused(Refused::BlankReason) => Err(Problem::bad_request("`reason` is blank; say why")),
         Stepped::Refused(Refused::AlreadyStarted) => {
             let detail = "it had started; give it back with `why` = `no_effect` if nothing happened, otherwise fail it";
-            conflict("HX0049", "Not in this state", detail, Next::FixRequest)
+            conflict("HX0079", "Not in this state", detail, Next::FixRequest)
         }
         Stepped::Refused(Refused::PastMaxAttempt) => {
             let detail = "the attempt is past the longest time that its policy allows";
-            conflict("HX0049", "Not in this state", detail, Next::Stop)
+            conflict("HX0079", "Not in this state", detail, Next::Stop)
         }
         Stepped::Refused(Refused::Live | Refused::NoTombstones) => {
-            conflict("HX0049", "Not in this state", "it cannot be given up now", Next::Stop)
+            conflict("HX0079", "Not in this state", "it cannot be given up now", Next::Stop)
         }
     }
 }

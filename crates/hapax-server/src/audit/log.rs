@@ -21,15 +21,15 @@ use super::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditError {
-    #[error("{path}: cannot {doing}: {source} [HX0052]")]
+    #[error("{path}: cannot {doing}: {source} [HX0082]")]
     Io { path: PathBuf, doing: &'static str, source: io::Error },
     #[error(
-        "{path} is not the log that was written: {bad}; keep the file as evidence, move it away, and start a new chain [HX0052]"
+        "{path} is not the log that was written: {bad}; keep the file as evidence, move it away, and start a new chain [HX0082]"
     )]
     Broken { path: PathBuf, bad: BadRow },
-    #[error("the row cannot be written: {0} [HX0052]")]
+    #[error("the row cannot be written: {0} [HX0082]")]
     Row(String),
-    #[error("the log could not be written to before; nothing more is written after that [HX0052]")]
+    #[error("the log could not be written to before; nothing more is written after that [HX0082]")]
     Poisoned,
 }
 

@@ -20,9 +20,9 @@ use super::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    #[error("the key file is not as it should be: {0} [HX0051]")]
+    #[error("the key file is not as it should be: {0} [HX0081]")]
     Toml(String),
-    #[error("key `{name}`: {rule} [HX0051]")]
+    #[error("key `{name}`: {rule} [HX0081]")]
     Entry { name: String, rule: String },
     #[error("the machine has no randomness to give: {0}")]
     Entropy(String),

@@ -110,7 +110,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 
 /// Says that there is no place, and closes.
 async fn turn_away(mut stream: impl AsyncWrite + Unpin) {
-    const BODY: &str = r#"{"type":"https://github.com/hapax-rs/hapax/blob/main/docs/errors/HX0045.md","title":"Too many at once","status":503,"code":"HX0045","detail":"too many connections are open; close some, or come back later","next_action":"retry_later","retry_after_ms":1000}"#;
+    const BODY: &str = r#"{"type":"https://github.com/hapax-rs/hapax/blob/main/docs/errors/HX0075.md","title":"Too many at once","status":503,"code":"HX0075","detail":"too many connections are open; close some, or come back later","next_action":"retry_later","retry_after_ms":1000}"#;
     let text = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{BODY}",
         BODY.len()
