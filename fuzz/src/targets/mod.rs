@@ -8,6 +8,7 @@ mod key_header;
 mod ledger;
 mod pointer;
 mod policy_file;
+mod problem;
 mod rules;
 mod template;
 
@@ -31,6 +32,7 @@ pub(crate) static ALL: &[Target] = &[
     key_header::TARGET,
     codec::TARGET,
     policy_file::TARGET,
+    problem::TARGET,
     canonical_json::TARGET,
     template::TARGET,
     pointer::TARGET,
