@@ -111,36 +111,7 @@ async fn caller(world: Arc<World>, mut random: Random, number: u8) {
         // Now and then a guess, which can only be a conflict.
         let expected = if random.below(8) == 0 { Version(expected.0 + 1_000) } else { expected };
         let answer = world.ledger.swap(&id, expected, Some(record)).await;
-        let durable = world.durable();
-        let poisoned = world.ledger.status().poisoned.is_some();
-        let mut told = world.told.lock();
-        match answer {
-            Ok(Swap::Swapped { version, .. }) => {
-                told.saw(id, version, floor, durable, "an acknowledgement");
-                let first = told.won.insert((id, expected));
-                told.must(first, || format!("two swaps of {id} from {expected} were both done"));
-                told.acknowledged.insert(version.0, (id, bytes));
-                told.answers.swapped += 1;
-            }
-            Ok(Swap::Conflict(snapshot)) => {
-                told.saw(id, snapshot.version, floor, durable, "a conflict");
-                told.must(snapshot.version != expected, || format!("a conflict with what was expected, {expected}"));
-                told.answers.conflicts += 1;
-            }
-            Err(StoreError::Unknown { .. }) => {
-                told.must(poisoned, || "unknown, and nothing has failed".into());
-                told.unknown += 1;
-                told.answers.unknown += 1;
-            }
-            Err(StoreError::Unavailable { .. }) => {
-                let closed = world.closed.load(Ordering::SeqCst);
-                told.must(poisoned || closed, || "unavailable, and nothing has failed".into());
-                told.answers.unavailable += 1;
-            }
-            Err(StoreError::Full { .. }) => told.answers.full += 1,
-            Err(other) => panic!("{other}"),
-        }
-        drop(told);
+        hear(&world, id, expected, floor, bytes, answer);
         if random.below(3) == 0
             && let Ok(Changes::Page { items, .. }) = world.ledger.changes(None, 50).await
         {
@@ -149,6 +120,39 @@ async fn caller(world: Arc<World>, mut random: Random, number: u8) {
                 world.told.lock().saw(change.id, change.snapshot.version, Version::NEVER, durable, "the feed");
             }
         }
+    }
+}
+
+/// Writes down what a caller was told of its swap.
+fn hear(world: &World, id: Id, expected: Version, floor: Version, bytes: Vec<u8>, answer: Result<Swap, StoreError>) {
+    let durable = world.durable();
+    let poisoned = world.ledger.status().poisoned.is_some();
+    let mut told = world.told.lock();
+    match answer {
+        Ok(Swap::Swapped { version, .. }) => {
+            told.saw(id, version, floor, durable, "an acknowledgement");
+            let first = told.won.insert((id, expected));
+            told.must(first, || format!("two swaps of {id} from {expected} were both done"));
+            told.acknowledged.insert(version.0, (id, bytes));
+            told.answers.swapped += 1;
+        }
+        Ok(Swap::Conflict(snapshot)) => {
+            told.saw(id, snapshot.version, floor, durable, "a conflict");
+            told.must(snapshot.version != expected, || format!("a conflict with what was expected, {expected}"));
+            told.answers.conflicts += 1;
+        }
+        Err(StoreError::Unknown { .. }) => {
+            told.must(poisoned, || "unknown, and nothing has failed".into());
+            told.unknown += 1;
+            told.answers.unknown += 1;
+        }
+        Err(StoreError::Unavailable { .. }) => {
+            let closed = world.closed.load(Ordering::SeqCst);
+            told.must(poisoned || closed, || "unavailable, and nothing has failed".into());
+            told.answers.unavailable += 1;
+        }
+        Err(StoreError::Full { .. }) => told.answers.full += 1,
+        Err(other) => panic!("{other}"),
     }
 }
 
