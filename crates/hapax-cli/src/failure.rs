@@ -28,6 +28,10 @@ pub(crate) enum Failure {
     Signals(io::Error),
     #[error("{0} pieces of work were still under way when the grace ended; what they did is in doubt [HX0062]")]
     Unfinished(usize),
+    #[error("the demo could not run: {0}")]
+    Demo(String),
+    #[error("{0} orders were charged more than once behind the gateway; please report this with the seed")]
+    ChargedTwice(usize),
 }
 
 impl Failure {
@@ -42,7 +46,9 @@ impl Failure {
             | Self::Engine(_)
             | Self::Secret { .. }
             | Self::Listen { .. }
-            | Self::Signals(_) => ExitCode::FAILURE,
+            | Self::Signals(_)
+            | Self::Demo(_)
+            | Self::ChargedTwice(_) => ExitCode::FAILURE,
         }
     }
 }

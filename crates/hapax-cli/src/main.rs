@@ -1,6 +1,7 @@
 //! The `hapax` command.
 
 mod args;
+mod demo;
 mod failure;
 mod gateway;
 mod store;
@@ -27,5 +28,6 @@ fn run(args: Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Runtime)?;
     match args.command {
         Command::Gateway(args) => runtime.block_on(gateway::run(*args)),
+        Command::Demo(args) => runtime.block_on(demo::run(args)),
     }
 }
