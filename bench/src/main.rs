@@ -4,6 +4,7 @@
 //! is one JSON object.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures the real clock")]
+#![allow(clippy::panic, reason = "a benchmark whose work fails has nothing to say")]
 
 mod alloc;
 mod cost;
@@ -22,13 +23,11 @@ mod peers;
 mod sample;
 mod scratch;
 mod start;
+mod work;
 
 use std::process::ExitCode;
 
 use serde_json::Value;
-
-#[global_allocator]
-static ALLOCATOR: alloc::Counted = alloc::COUNTED;
 
 type Bench = fn(f64) -> Value;
 

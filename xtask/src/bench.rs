@@ -3,15 +3,21 @@
 use std::path::Path;
 
 use crate::failure::{Failure, Result};
+use crate::process;
 use crate::program::{Program, passed_on};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
 const NEED_PEERS: [&str; 1] = ["ledger"];
+/// Allocations are counted by a program of their own, so that the counting is not measured along.
+const NEED_COUNTS: [&str; 2] = ["engine", "gate"];
 
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     let args = passed_on(args);
     if args.is_empty() {
         return Err(Failure::new("which benchmark? cargo xtask bench NAME [--seconds S] [--json]"));
+    }
+    if args.iter().any(|arg| NEED_COUNTS.contains(arg)) {
+        process::run(root, &["cargo", "build", "--release", "-p", "hapax-bench", "--bin", "hapax-count"])?;
     }
     let features: &[&str] = if args.iter().any(|arg| NEED_PEERS.contains(arg)) { &["peers"] } else { &[] };
     Program { package: "hapax-bench", bin: None, features }.run(root, &args)
