@@ -24,7 +24,7 @@ use super::{
 const MOST_HEADERS: usize = 1024;
 
 pub(super) fn encode(record: &Record) -> Bytes {
-    let mut w = Writer::with_room(512 + body_room(&record.state));
+    let mut w = Writer::new();
     w.byte(FORMAT);
     write_about(&mut w, &record.about);
     w.byte(effect_number(record.effect));
@@ -92,16 +92,6 @@ pub(super) fn decode(bytes: &Bytes, surface_tag: Tag, tenant_tag: Tag) -> Read<R
     }
     r.finish()?;
     Ok(Record { about: Arc::new(about), effect, print, guard_before, attempt, rules, state, past, evidence, resolved })
-}
-
-fn body_room(state: &State) -> usize {
-    match state {
-        State::Committed(done) | State::Rejected(done) => match &done.outcome.body {
-            Body::Inline(bytes) => bytes.len(),
-            Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => 0,
-        },
-        State::Pending(_) | State::Open(_) | State::InDoubt(_) | State::Tombstone(_) => 0,
-    }
 }
 
 fn write_about(w: &mut Writer, about: &About) {
