@@ -134,8 +134,8 @@ impl Memos {
             let memo = Memo {
                 about: Arc::clone(&about),
                 phase: phase.into(),
-                input: *input,
-                dependencies: *dependencies,
+                input: input.clone(),
+                dependencies: dependencies.clone(),
                 reuse,
                 producer,
                 value: value.clone(),
