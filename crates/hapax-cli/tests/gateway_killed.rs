@@ -95,8 +95,11 @@ fn ten_kills_under_load_break_no_promise() {
                     let mut answered = Vec::new();
                     for number in 0.. {
                         let key = format!("{round}-{client}-{number}");
-                        let headers =
-                            [("Idempotency-Key", key.as_str()), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
+                        let headers = [
+                            ("Idempotency-Key", key.as_str()),
+                            ("Authorization", "Bearer one"),
+                            ("Content-Type", "application/json"),
+                        ];
                         let Ok(stream) = std::net::TcpStream::connect(address) else { break };
                         drop(stream);
                         let mut conn = Conn::to(address);

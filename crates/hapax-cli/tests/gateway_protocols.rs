@@ -27,7 +27,13 @@ fn heads_change_as_a_proxy_has_to_change_them() {
     let upstream = Upstream::new(|_, _, _| {
         Reply::with(
             200,
-            &[("Connection", "X-Hop"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5"), ("X-End", "1"), ("Via", "1.1 inner")],
+            &[
+                ("Connection", "X-Hop"),
+                ("X-Hop", "1"),
+                ("Keep-Alive", "timeout=5"),
+                ("X-End", "1"),
+                ("Via", "1.1 inner"),
+            ],
             "{}",
         )
     });
@@ -67,7 +73,8 @@ fn heads_change_as_a_proxy_has_to_change_them() {
 
 #[test]
 fn answers_without_bodies_have_none() {
-    let upstream = Upstream::new(|asked, _, _| match (asked.method.as_str(), asked.path.as_str()) {
+    let upstream = Upstream::new(|asked, _, _| {
+        match (asked.method.as_str(), asked.path.as_str()) {
         ("HEAD", _) => Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\nETag: \"x\"\r\n\r\n".to_vec()),
         (_, "/204") => Reply::Bytes(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
         (_, "/304") => Reply::Bytes(b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n".to_vec()),
@@ -76,6 +83,7 @@ fn answers_without_bodies_have_none() {
                 .to_vec(),
         ),
         (_, _) => Reply::with(200, &[], ""),
+    }
     });
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
@@ -127,7 +135,8 @@ fn old_clients_are_served() {
 fn trailers_pass() {
     let upstream = Upstream::new(|_, _, _| {
         Reply::Bytes(
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n".to_vec(),
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n"
+                .to_vec(),
         )
     });
     let dir = Dir::new();
