@@ -253,19 +253,19 @@ enum Written {
 }
 
 /// How often one call goes on after a store error.
-struct Tries<'a> {
+pub(crate) struct Tries<'a> {
     inner: &'a Inner,
     left: u32,
     wait: std::time::Duration,
 }
 
 impl<'a> Tries<'a> {
-    const fn new(inner: &'a Inner) -> Self {
+    pub(crate) const fn new(inner: &'a Inner) -> Self {
         Self { inner, left: inner.settings.store_retries, wait: inner.settings.store_backoff }
     }
 
     /// Waits and lets the caller try again, or gives the error back.
-    async fn again(&mut self, error: StoreError) -> Result<(), StoreError> {
+    pub(crate) async fn again(&mut self, error: StoreError) -> Result<(), StoreError> {
         if !error.is_passing() || self.left == 0 {
             return Err(error);
         }

@@ -54,6 +54,7 @@ impl Engine {
             admit: Admit::Yes,
             room: Admit::Yes,
             about: Arc::clone(&prepared.about),
+            ties: prepared.ties.clone(),
         };
         let moment = Moment { now: inner.now(&seen), wall: inner.wall_now() };
         let step = apply(&prepared.policy, seen.current(), Command::Begin(begin), moment);

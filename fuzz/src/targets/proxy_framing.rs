@@ -100,9 +100,12 @@ fn run(input: &[u8]) -> Result<u64, String> {
             return Ok(1_000 + number as u64);
         };
         must(at + length == *end, || format!("head {number} ends at {end}, and for the server at {}", at + length))?;
-        let find = |name: &str| request.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
-        let chunked = find("transfer-encoding").count();
-        let lengths: Vec<&[u8]> = find("content-length").map(|header| header.value).collect();
+        let named = |name: &str| -> Vec<&[u8]> {
+            let found = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+            found.map(|header| header.value).collect()
+        };
+        let chunked = named("transfer-encoding").len();
+        let lengths = named("content-length");
         must(chunked + lengths.len() <= 1, || format!("head {number} has more than one length"))?;
         at = *end;
         if chunked == 1 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Anchor, Fence, Fingerprint, Millis, Nonce, Outcome,
+    Anchor, Fence, Fingerprint, Millis, Nonce, Outcome, Ties,
     command::{Admit, Begin, Epochs, Reply},
     event::{Cause, Event},
     policy::{MismatchInFlight, Policy},
@@ -101,6 +101,8 @@ fn find(policy: &Policy, before: &Before<'_>, asking: &Asking<'_>) -> Found {
         State::InDoubt(_) | State::Open(_) if mine && matches!(record.attempt.end, End::Lapsed { .. }) => {
             Found::Run(Run::SameTicket)
         }
+        // The provider answers this key as it did the first time, so another call is no second effect.
+        State::InDoubt(_) if record.is_honoured(now) => Found::Run(Run::Next),
         State::InDoubt(doubt) => Found::Answer(Verdict::InDoubt {
             since: at(doubt.since),
             attempt: record.attempt.number,
@@ -224,6 +226,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                         past: Vec::new(),
                         evidence: Vec::new(),
                         resolved: None,
+                        ties: begin.ties.clone(),
                     };
                     (record, Cause::Begin)
                 }
@@ -240,6 +243,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                     record.print = begin.fingerprint.or(guard_before);
                     record.guard_before = guard_before;
                     record.rules = rules;
+                    record.ties = Ties::then(held.ties.as_ref(), begin.ties.as_ref());
                     record.state = state;
                     (record, cause)
                 }

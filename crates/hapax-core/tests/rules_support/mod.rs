@@ -85,6 +85,7 @@ pub fn begin(number: u8, effect: Effect) -> Begin {
         admit: Admit::Yes,
         room: Admit::Yes,
         about: about(),
+        ties: None,
     }
 }
 

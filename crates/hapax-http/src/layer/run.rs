@@ -83,7 +83,11 @@ where
 }
 
 /// The request as the handler gets it.
-fn told<B>(head: request::Parts, body: Bytes, ticket: Ticket) -> Request<RequestBody<B>> {
+fn told<B>(mut head: request::Parts, body: Bytes, ticket: Ticket) -> Request<RequestBody<B>> {
+    // Overrides may have changed it.
+    if let Some(length) = head.headers.get_mut(header::CONTENT_LENGTH) {
+        *length = HeaderValue::from(body.len());
+    }
     let mut request = Request::from_parts(head, RequestBody::whole(body));
     request.extensions_mut().insert(Operation(ticket));
     request

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use hapax_core::{Effect, Id, Preset, StateName, body_digest, policy::OnInFlight};
-use hapax_http::Operation;
+use hapax_http::{Limits, Operation, Rules};
 use hapax_store::Fault;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -38,13 +38,23 @@ struct Streamed {
 impl Streamed {
     /// Each request opens a stream that the test feeds; `length` announces one.
     async fn serve(preset: Preset, effect: Effect, content_type: &'static str, length: Option<u64>) -> Self {
+        Self::serve_by(rules(), preset, effect, content_type, length).await
+    }
+
+    async fn serve_by(
+        rules: Rules,
+        preset: Preset,
+        effect: Effect,
+        content_type: &'static str,
+        length: Option<u64>,
+    ) -> Self {
         let feeds = Arc::new(Mutex::new(Vec::new()));
         let opened = Arc::clone(&feeds);
         let mut policy = preset.policy();
         policy.on_in_flight = OnInFlight::Reject;
         policy.capture.max_body = 1_000;
         policy.capture.inline = 500;
-        let app = App::serve(policy, rules().effect(effect), move |request| {
+        let app = App::serve(policy, rules.effect(effect), move |request| {
             let id = request.extensions().get::<Operation>().unwrap().0.id();
             let (sender, receiver) = mpsc::channel(16);
             opened.lock().push((sender, id));
@@ -253,4 +263,21 @@ async fn an_unhurried_answer_is_passed_on_as_it_comes_and_kept() {
     assert_eq!(piece(&mut body).await, None);
     let again = streamed.app.post("k", "{}").await;
     assert_eq!((&again.body[..], again.is_replay()), (&b"slow answer"[..], true));
+}
+
+/// A stream that nobody reads and that never ends must not be read for ever.
+#[tokio::test]
+async fn a_stream_without_a_reader_is_given_up_in_the_end() {
+    let rules = rules().limits(Limits { orphaned_stream: std::time::Duration::ZERO, ..Limits::default() });
+    let streamed = Streamed::serve_by(rules, Preset::Standard, Effect::Irreversible, EVENTS, None).await;
+    let opening = streamed.open("k");
+    let feeding = async {
+        until("the handler was called", || async { streamed.app.calls() == 1 }).await;
+        streamed.feed("abc").await;
+    };
+    let (mut body, ()) = tokio::join!(opening, feeding);
+    assert_eq!(piece(&mut body).await.unwrap(), "abc");
+    let id = streamed.id();
+    drop(body);
+    until("it is given up", || async { streamed.state(id).await == StateName::InDoubt }).await;
 }
