@@ -1,5 +1,8 @@
 //! Clients leave, gateways die, files change: nothing is lost and nothing happens twice.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::{

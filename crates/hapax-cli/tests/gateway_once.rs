@@ -1,5 +1,8 @@
 //! A request with a key happens once, and everybody who asks gets its answer.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::sync::{

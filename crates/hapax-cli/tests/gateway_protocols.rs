@@ -1,5 +1,8 @@
 //! HTTP as it is spoken: versions, TLS, heads that change on the way, answers without bodies.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::{
@@ -212,12 +215,10 @@ async fn http2_on_both_sides() {
         assert!(text.contains(&format!(" {address} 2.0 hapax 2")), "{text}");
     }
     assert_eq!((replays, calls.load(Ordering::SeqCst)), (20, 20));
-    assert!(connections.load(Ordering::SeqCst) <= 20);
-    let before = connections.load(Ordering::SeqCst);
     for round in 100..120 {
         assert_eq!(client.send_request(charge(address, &format!("k{round}"))).await.unwrap().status(), 200);
     }
-    assert_eq!(connections.load(Ordering::SeqCst), before, "one connection carries them all");
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "one connection carries them all");
 }
 
 /// TLS in, with HTTP/2 agreed on the way; TLS out, to an upstream whose root we were told, and refused where we were not.
@@ -225,8 +226,6 @@ async fn http2_on_both_sides() {
 fn tls_in_and_out() {
     let inner = Upstream::counting();
     let (dir, back, other) = (Dir::new(), Dir::new(), Dir::new());
-    let tls = |start: Start<'static>| start;
-    let _ = tls;
     let behind = Start::at(&back)
         .upstream(inner.address)
         .arg("--tls-certificate", fixture("server.pem"))

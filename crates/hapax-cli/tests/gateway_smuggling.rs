@@ -1,6 +1,9 @@
 //! The smuggling corpus, over raw sockets: each is refused, the connection is closed, and the upstream never sees what was
 //! hidden in it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::time::Duration;

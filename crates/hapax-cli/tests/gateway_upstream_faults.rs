@@ -1,5 +1,8 @@
 //! Whatever an upstream does, the record says what is known, and started work is never sent twice.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::{

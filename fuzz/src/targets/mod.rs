@@ -9,6 +9,7 @@ mod ledger;
 mod pointer;
 mod policy_file;
 mod problem;
+mod proxy_framing;
 mod rules;
 mod template;
 
@@ -33,6 +34,7 @@ pub(crate) static ALL: &[Target] = &[
     codec::TARGET,
     policy_file::TARGET,
     problem::TARGET,
+    proxy_framing::TARGET,
     canonical_json::TARGET,
     template::TARGET,
     pointer::TARGET,
