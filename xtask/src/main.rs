@@ -14,6 +14,7 @@ mod process;
 mod program;
 #[cfg(test)]
 mod scratch;
+mod servers;
 mod soak;
 mod stopwatch;
 mod table;

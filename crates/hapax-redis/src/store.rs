@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hapax_core::{Id, Stamp, Tag, Version};
 use hapax_store::{
     Answer, BodyId, BodyInfo, Changes, Cursor, Durability, Envelope, Index, Level, Page, Snapshot, Store, StoreError,
-    Swap, Usage, Watch,
+    Swap, Usage, Waiters, Watch,
 };
 use parking_lot::{Mutex, RwLock};
 use redis::{Client, FromRedisValue, IntoConnectionInfo, Value};
@@ -17,7 +17,6 @@ use crate::{
     options::Options,
     script::Script,
     value,
-    waiters::Waiters,
     watch::Listener,
 };
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::examples;
 use crate::failure::Result;
 use crate::program::Program;
-use crate::{model, process, tidy, tools};
+use crate::{model, process, servers, tidy, tools};
 
 pub(super) struct Step {
     /// For `--only` and `--skip`.
@@ -78,6 +78,7 @@ fn deny(root: &Path) -> Result<Done> {
 
 /// Without nextest the same tests run, only slower and without its time limits.
 fn tests(root: &Path) -> Result<Done> {
+    servers::install(root)?;
     match tools::NEXTEST.install(root) {
         Ok(()) => process::run(root, &["cargo", "nextest", "run", "--workspace"])?,
         Err(why) => {
