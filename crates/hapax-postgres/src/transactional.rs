@@ -62,7 +62,7 @@ pub struct Deed {
     policy: Arc<Policy>,
     id: Id,
     /// As it would be stored if it were: the rules need something to end.
-    pending: Record,
+    pending: Box<Record>,
     token: Token,
     read: Version,
     moment: Moment,
@@ -102,7 +102,7 @@ impl Transactional {
         };
         match (*verdict, step.write) {
             (Verdict::Execute(grant), Write::Put(pending)) => {
-                let pending = Record::clone(&pending).settled(version, moment.now);
+                let pending = Box::new(Record::clone(&pending).settled(version, moment.now));
                 let inside = self.clone();
                 Ok(Entered::Execute(Deed { inside, policy, id, pending, token: grant.token, read: version, moment }))
             }
@@ -152,7 +152,7 @@ impl Deed {
     }
 
     async fn end(self, transaction: &Transaction<'_>, command: Command) -> Result<(), TransactionError> {
-        let current = Current { record: Some(&self.pending), version: self.read };
+        let current = Current { record: Some(&*self.pending), version: self.read };
         // Inside the transaction no time passes: nobody else can have seen a lease that was never written.
         let step = apply(&self.policy, current, command, self.moment);
         let (Reply::Done(_), Write::Put(record)) = (&step.reply, &step.write) else {
