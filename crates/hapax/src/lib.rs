@@ -57,6 +57,14 @@ pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, c
 pub use hapax_http::{self as http, Layer};
 #[cfg(feature = "ledger")]
 pub use hapax_ledger::{self as ledger, Ledger};
+#[cfg(feature = "postgres")]
+pub use hapax_postgres::{self as postgres, PostgresStore};
+#[cfg(feature = "redis")]
+pub use hapax_redis::{self as redis, RedisStore};
+
+mod store_url;
+
+pub use store_url::{StoreUrlError, open_store};
 
 /// Why an engine on the embedded ledger could not be opened.
 #[cfg(feature = "ledger")]
