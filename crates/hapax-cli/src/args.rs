@@ -14,6 +14,10 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// A reverse proxy in which every request with an `Idempotency-Key` happens once.
     Gateway(Box<GatewayArgs>),
+    /// The daemon: the API, the page, the administrators' door, on one store.
+    Serve(Box<crate::serve::args::ServeArgs>),
+    #[command(flatten)]
+    Operate(Box<crate::commands::Operate>),
 }
 
 /// Flags win over `HAPAX_…` variables, and those over the file.

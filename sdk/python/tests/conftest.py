@@ -1,0 +1,48 @@
+"""A real daemon for the tests: HAPAX_TEST_BINARY is the `hapax` command."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hapax
+
+
+class Daemon:
+    def __init__(self, directory: Path, port: str = "0") -> None:
+        self.directory, self.port = directory, port
+        self.start()
+
+    def start(self) -> None:
+        binary = os.environ.get("HAPAX_TEST_BINARY", "hapax")
+        store = f"file:{self.directory / 'data'}"
+        flags = ["serve", "--listen", f"127.0.0.1:{self.port}", "--admin", "off", "--store", store, "--log", "warn"]
+        self.process = subprocess.Popen([binary, *flags], stderr=subprocess.PIPE, text=True, cwd=self.directory)
+        assert self.process.stderr is not None
+        line = self.process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        assert found, line
+        self.port = found[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture()
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    running = Daemon(tmp_path)
+    yield running
+    running.kill()
+
+
+@pytest.fixture()
+def client(daemon: Daemon) -> hapax.Client:
+    return hapax.Client(daemon.url)
