@@ -1,4 +1,4 @@
-"""A real daemon for the tests: HAPAX_TEST_BINARY is the `hapax` command."""
+"""A real daemon for the tests: the `hapax` that cargo built, or HAPAX_TEST_BINARY."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ import pytest
 import hapax
 
 
+ROOT = Path(__file__).resolve().parents[3]
+BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "hapax"
+BINARY = str(Path(os.environ.get("HAPAX_TEST_BINARY", BUILT)).absolute())
+
+
 class Daemon:
     def __init__(self, directory: Path, port: str = "0") -> None:
         self.directory, self.port = directory, port
         self.start()
 
     def start(self) -> None:
-        binary = os.environ.get("HAPAX_TEST_BINARY", "hapax")
         store = f"file:{self.directory / 'data'}"
         flags = ["serve", "--listen", f"127.0.0.1:{self.port}", "--admin", "off", "--store", store, "--log", "warn"]
-        self.process = subprocess.Popen([binary, *flags], stderr=subprocess.PIPE, text=True, cwd=self.directory)
+        self.process = subprocess.Popen([BINARY, *flags], stderr=subprocess.PIPE, text=True, cwd=self.directory)
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)

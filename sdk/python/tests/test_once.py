@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,3 +162,11 @@ def test_no_daemon_is_said_plainly() -> None:
     with pytest.raises(hapax.Unreachable):
         with hapax.Client("http://127.0.0.1:1").once("payments", "k"):
             raise AssertionError("it must not run")
+
+
+def test_the_example_moves_money_once(daemon: Any) -> None:
+    example = Path(__file__).resolve().parents[1] / "examples" / "pay.py"
+    environment = {**os.environ, "HAPAX_URL": daemon.url}
+    run = subprocess.run([sys.executable, str(example)], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "asked 3 times, moved 4200" in run.stdout
