@@ -16,6 +16,10 @@ pub(crate) enum Command {
     Gateway(Box<GatewayArgs>),
     /// A shop, a crowd of clients that retry, collide and change their mind, and a gateway that is killed half-way.
     Demo(DemoArgs),
+    /// The daemon: the API, the page, the administrators' door, on one store.
+    Serve(Box<crate::serve::args::ServeArgs>),
+    #[command(flatten)]
+    Operate(Box<crate::commands::Operate>),
 }
 
 #[derive(Debug, Clone, Copy, clap::Args)]

@@ -2,8 +2,10 @@
 
 mod args;
 mod demo;
+mod commands;
 mod failure;
 mod gateway;
+mod serve;
 mod store;
 
 use std::process::ExitCode;
@@ -29,5 +31,7 @@ fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Command::Gateway(args) => runtime.block_on(gateway::run(*args)),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
+        Command::Serve(args) => runtime.block_on(serve::run(*args)),
+        Command::Operate(command) => runtime.block_on(commands::run(*command)),
     }
 }

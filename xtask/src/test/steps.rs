@@ -40,6 +40,7 @@ pub(super) fn all() -> Vec<Step> {
         },
         Step { name: "python", about: "clients that others wrote, for the tests", action: Action::Call(python) },
         Step { name: "tests", about: "all tests", action: Action::Call(tests) },
+        Step { name: "sdk", about: "the Python package, the page and the API's document", action: Action::Call(sdk) },
         Step {
             name: "doc-tests",
             about: "the examples in the documentation",
@@ -74,6 +75,17 @@ fn deny(root: &Path) -> Result<Done> {
         return Ok(Done::Skipped("cargo-deny is not installed; `cargo xtask deny` installs and runs it".to_owned()));
     }
     process::run(root, &["cargo", "deny", "check"])?;
+    Ok(Done::Passed)
+}
+
+/// The daemon that was built, spoken to by the Python package, a browser and schemathesis.
+fn sdk(root: &Path) -> Result<Done> {
+    const PYTHON: &str = "target/python/bin/python";
+    process::run(root, &["cargo", "build", "-p", "hapax-cli"])?;
+    python::install(root)?;
+    process::run(root, &[PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "./sdk/python"])?;
+    process::run(root, &[PYTHON, "-m", "mypy", "--strict", "sdk/python/src", "sdk/python/examples"])?;
+    process::run(root, &[PYTHON, "-m", "pytest", "-q", "sdk/python/tests"])?;
     Ok(Done::Passed)
 }
 
