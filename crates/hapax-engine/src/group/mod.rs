@@ -233,6 +233,12 @@ impl Inner {
 }
 
 impl Call {
+    /// For how long whoever carries out the effect answers the same downstream key with the same effect. Within that
+    /// time a started attempt whose end is unknown may be made again, whatever its class; forward the key.
+    pub fn honoured(self, honoured: hapax_core::Honoured) -> Self {
+        self.set(|prepared| prepared.tied(|ties| ties.honoured = Some(honoured)))
+    }
+
     /// Makes the call a member of this turn: once a newer turn has begun it is not started any more.
     pub fn in_turn(mut self, turn: &Turn) -> Self {
         if let Ok(prepared) = &self.prepared
