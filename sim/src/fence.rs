@@ -240,7 +240,8 @@ impl World {
             }
             Action::GiveUp(caller) => {
                 self.faults -= 1;
-                if let Some(next) = apply_group(Some(&self.group), &self.start(fenced, caller), moment(self.now)).write {
+                if let Some(next) = apply_group(Some(&self.group), &self.start(fenced, caller), moment(self.now)).write
+                {
                     self.late.push((self.group_version, next));
                 }
                 // What it had begun is disowned, sooner or later; here at once.

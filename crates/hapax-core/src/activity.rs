@@ -38,11 +38,23 @@ mod tests {
             for status in 0..=1_000_u16 {
                 let expected = match status {
                     200..=399 => Success,
-                    408 => if careful { Unknown } else { RetryableFailure },
+                    408 => {
+                        if careful {
+                            Unknown
+                        } else {
+                            RetryableFailure
+                        }
+                    }
                     425 | 429 | 503 => RetryableFailure,
                     502 | 504 => Unknown,
                     400..=499 => FinalFailure,
-                    500..=599 => if careful { Unknown } else { RetryableFailure },
+                    500..=599 => {
+                        if careful {
+                            Unknown
+                        } else {
+                            RetryableFailure
+                        }
+                    }
                     _ => Unknown,
                 };
                 assert_eq!(answer_class(status, effect, &[]), expected, "{status} of {effect}");

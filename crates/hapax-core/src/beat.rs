@@ -95,8 +95,14 @@ pub enum BeatReply {
         unanswered: Vec<Message>,
     },
     /// The beat as it is now. Messages that another beat has already are named and stay there.
-    Changed { beat: Beat, elsewhere: Vec<(Message, u64)> },
-    Sealed { beat: Beat, already: bool },
+    Changed {
+        beat: Beat,
+        elsewhere: Vec<(Message, u64)>,
+    },
+    Sealed {
+        beat: Beat,
+        already: bool,
+    },
     Refused(NoBeat),
 }
 
@@ -180,13 +186,7 @@ fn gather(session: &Beats, live: &[&Beat], messages: &[Message], moment: Moment)
     }
 }
 
-fn absorb(
-    session: Option<&Beats>,
-    live: &[&Beat],
-    number: u64,
-    messages: &[Message],
-    moment: Moment,
-) -> BeatStep {
+fn absorb(session: Option<&Beats>, live: &[&Beat], number: u64, messages: &[Message], moment: Moment) -> BeatStep {
     let (Some(session), Some(beat)) = (session, live.iter().find(|beat| beat.number == number)) else {
         return refused(NoBeat::Unknown);
     };

@@ -10,6 +10,7 @@ mod effect;
 mod event;
 pub mod group;
 pub mod identity;
+pub mod meaning;
 pub mod memo;
 mod outcome;
 pub mod plan;

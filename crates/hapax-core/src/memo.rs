@@ -173,9 +173,15 @@ pub enum WhyReuse {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum MemoVerdict {
-    Reuse { memo: Box<Memo>, why: WhyReuse },
+    Reuse {
+        memo: Box<Memo>,
+        why: WhyReuse,
+    },
     /// Fits as far as can be seen; its user has to look.
-    Revalidate { memo: Box<Memo>, why: WhyReuse },
+    Revalidate {
+        memo: Box<Memo>,
+        why: WhyReuse,
+    },
     Recompute(WhyRecompute),
 }
 
@@ -213,7 +219,10 @@ pub fn judge_memo(
     let why = match (now.scope, memo.reuse.scope) {
         (ReuseScope::Never, _) | (_, ReuseScope::Never) => return MemoVerdict::Recompute(WhyRecompute::Never),
         (ReuseScope::SameInput, ReuseScope::SameInput) => WhyReuse::SameInput,
-        (ReuseScope::SameInput | ReuseScope::SameInputSameDep, ReuseScope::SameInput | ReuseScope::SameInputSameDep) => {
+        (
+            ReuseScope::SameInput | ReuseScope::SameInputSameDep,
+            ReuseScope::SameInput | ReuseScope::SameInputSameDep,
+        ) => {
             if !same_dependencies {
                 return MemoVerdict::Recompute(WhyRecompute::DependencyMoved);
             }

@@ -154,9 +154,15 @@ pub fn apply_plan(current: Option<&Plan>, command: &PlanCommand, moment: Moment)
         }
         // Resumed, never rebuilt: the plan that was written first stands.
         (Some(plan), PlanCommand::Make { .. }) => same(plan),
-        (None, PlanCommand::Run | PlanCommand::Mark { .. } | PlanCommand::Settle { .. }) => PlanStep { write: None, reply: PlanReply::Absent },
+        (None, PlanCommand::Run | PlanCommand::Mark { .. } | PlanCommand::Settle { .. }) => {
+            PlanStep { write: None, reply: PlanReply::Absent }
+        }
         (Some(plan), PlanCommand::Run) => {
-            if plan.running { same(plan) } else { put(Plan { running: true, ..plan.clone() }) }
+            if plan.running {
+                same(plan)
+            } else {
+                put(Plan { running: true, ..plan.clone() })
+            }
         }
         (Some(plan), PlanCommand::Settle { keep }) => match plan.kept {
             Some(_) => same(plan),
@@ -170,7 +176,8 @@ fn mark(plan: &Plan, ordinal: u64, state: StepState, note: Option<&Arc<str>>) ->
     let mut next = plan.clone();
     let Some(step) = next.steps.iter_mut().find(|step| step.ordinal == ordinal) else { return same(plan) };
     // What is done stays done, whoever says otherwise later.
-    if matches!(step.state, StepState::Done | StepState::SeenTo) || (step.state == state && step.note.as_ref() == note) {
+    if matches!(step.state, StepState::Done | StepState::SeenTo) || (step.state == state && step.note.as_ref() == note)
+    {
         return same(plan);
     }
     step.state = state;

@@ -209,10 +209,15 @@ fn check(before: &Cell, after: &Cell, command: &GroupCommand, path: &[(&'static 
     let reply = &path.last().unwrap().1;
     if let (GroupCommand::Start { member, epoch, .. }, GroupReply::Refused(_)) = (command, reply) {
         assert!(new.starts.iter().all(|start| start.member != *member), "refused and listed: {path:?}");
-        assert!(*epoch != old.epoch || old.unwinding || matches!(path.last(), Some((_, GroupReply::Refused(WhyNot::Closed)))));
+        assert!(
+            *epoch != old.epoch
+                || old.unwinding
+                || matches!(path.last(), Some((_, GroupReply::Refused(WhyNot::Closed))))
+        );
     }
     if let GroupReply::Raised { epoch, started, already } = reply {
-        let let_through: Vec<Id> = old.starts.iter().filter(|start| start.epoch < *epoch).map(|start| start.member).collect();
+        let let_through: Vec<Id> =
+            old.starts.iter().filter(|start| start.epoch < *epoch).map(|start| start.member).collect();
         let reported: Vec<Id> = started.iter().map(|start| start.member).collect();
         assert_eq!(reported, let_through, "{path:?}");
         assert!(*already || (old.committed.is_none() && !old.unwinding), "{path:?}");

@@ -145,6 +145,7 @@ impl Engine {
                     token: grant.token,
                     fence,
                     lease: grant.lease,
+                    effect: prepared.effect,
                     about: Arc::clone(&prepared.about),
                     policy: Arc::clone(&prepared.policy),
                     held: Arc::new(Held {
@@ -198,7 +199,7 @@ impl Engine {
     }
 
     /// A verdict other than *run it*: waits for the attempt under way where that is wanted.
-    async fn told(&self, prepared: &Prepared, seen: Seen, verdict: Verdict) -> Result<Begun, Unsure> {
+    pub(crate) async fn told(&self, prepared: &Prepared, seen: Seen, verdict: Verdict) -> Result<Begun, Unsure> {
         match verdict {
             Verdict::Replay(replay) => {
                 let replay = self.inner.with_body(&prepared.id, replay, &seen).await?;
@@ -317,6 +318,7 @@ impl Inner {
             token: Token { attempt: 1, nonce: self.entropy.nonce()? },
             fence: Version::NEVER,
             lease: prepared.lease.unwrap_or(prepared.policy.lease),
+            effect: prepared.effect,
             about: Arc::clone(&prepared.about),
             policy: Arc::clone(&prepared.policy),
             held: Arc::new(Held {

@@ -6,7 +6,7 @@ use hapax_core::{
     Effect, Fingerprint, Id, Millis, Policy, Ties,
     command::Epochs,
     identity::{Grammar, Key, Scope, Surface, Tenant},
-    policy::{FingerprintMode, Mode},
+    policy::{FingerprintMode, MismatchInFlight, Mode},
     record::About,
 };
 use serde::Serialize;
@@ -241,6 +241,15 @@ impl Call {
     /// The caller's epoch, and its group's current one.
     pub fn epoch(self, caller: u64, current: u64) -> Self {
         self.set(|prepared| prepared.epoch = Some(Epochs { caller, current }))
+    }
+
+    /// What another request under the key of a running one is told, where the policy does not say.
+    pub fn mismatch_in_flight(self, told: MismatchInFlight) -> Self {
+        self.set(|prepared| {
+            if prepared.policy.mismatch_in_flight.is_none() {
+                Arc::make_mut(&mut prepared.policy).mismatch_in_flight = Some(told);
+            }
+        })
     }
 
     pub fn wait(self, wait: Wait) -> Self {

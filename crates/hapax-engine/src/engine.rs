@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::{
     ambient::{Entropy, SystemEntropy, SystemWallClock, WallClock},
     call::OnSurface,
-    error::BuildError,
+    error::{BuildError, EngineError},
     events::Events,
     gate::Gate,
     join::Joins,
@@ -276,6 +276,31 @@ impl Engine {
     #[must_use]
     pub fn gate(&self) -> &Gate {
         &self.inner.gate
+    }
+
+    /// Takes fingerprints as this engine does: keyed where it has a secret.
+    #[must_use]
+    pub fn printer(&self) -> &Printer {
+        &self.inner.printer
+    }
+
+    /// The policy in force on a surface.
+    #[must_use]
+    pub fn policy(&self, surface: &Surface) -> Arc<Policy> {
+        self.inner.policy(surface)
+    }
+
+    /// When a moment of the store's clock comes, as people tell the time.
+    #[must_use]
+    pub fn wall_of(&self, moment: Stamp) -> WallMillis {
+        let ahead = moment.since(self.inner.store_now());
+        WallMillis(self.inner.wall_now().0.saturating_add(ahead.0))
+    }
+
+    /// Who asked first, for whoever decides whether an answer may be shown. `None`: there is no record.
+    pub async fn asked_first(&self, id: &Id) -> Result<Option<Option<Arc<str>>>, EngineError> {
+        let seen = self.inner.read(id).await?;
+        Ok(seen.record.as_deref().map(|record| record.about.principal.clone()))
     }
 
     /// What shadow mode would have stopped, newest last.

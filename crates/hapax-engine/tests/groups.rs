@@ -247,7 +247,8 @@ async fn a_newer_turn_takes_over_what_an_older_one_had_not_started() {
     let world = World::new();
     let engine = world.engine();
     let (group, turn) = group(&engine, "talk").await;
-    let admitted = begin(member(&engine, "refund", &turn, Effect::Irreversible).fingerprint("10 EUR").not_started()).await;
+    let admitted =
+        begin(member(&engine, "refund", &turn, Effect::Irreversible).fingerprint("10 EUR").not_started()).await;
     let newer = group.supersede().await.unwrap().turn;
     let corrected = member(&engine, "refund", &newer, Effect::Irreversible).fingerprint("20 EUR");
     assert_eq!(pay(corrected, "20 EUR back").await.unwrap().attempt, 2);
@@ -374,7 +375,10 @@ async fn a_thousand_races_of_start_and_supersede() {
         let started = ran.load(SeqCst) == 1;
         let reported = !superseded.is_empty();
         assert_eq!(started, outcome.is_ok(), "round {round}: {outcome:?}");
-        assert!(started || matches!(outcome, Err(OnceError::Superseded | OnceError::LeaseLost)), "round {round}: {outcome:?}");
+        assert!(
+            started || matches!(outcome, Err(OnceError::Superseded | OnceError::LeaseLost)),
+            "round {round}: {outcome:?}"
+        );
         assert!(!started || reported, "round {round}, {effect}: started, and neither reported nor refused");
         if reported && !started {
             assert!(!LISTED.contains(&effect), "round {round}, {effect}: reported and refused");

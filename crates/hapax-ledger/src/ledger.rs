@@ -271,7 +271,14 @@ impl Store for Ledger {
         Box::pin(async move {
             self.shared.healthy()?;
             let shared = self.shared.clone();
-            let put = move || shared.bodies.put(&owner, body, &bytes, shared.time.now());
+            let put = move || {
+                let done = shared.bodies.put(&owner, body, &bytes, shared.time.now());
+                // A body is written before the record that names it: a failed sync is no better here than there.
+                if let Err(StoreError::Unavailable { reason, .. }) = &done {
+                    shared.poison(reason);
+                }
+                done
+            };
             self.aside.run(put).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
         })
     }

@@ -125,12 +125,7 @@ impl Writer {
     }
 
     fn batch(&mut self) {
-        if let Some(why) = self.shared.poison.why() {
-            let error = self.shared.unavailable(why);
-            self.errands.clear();
-            for swap in self.waiting.drain(..) {
-                let _ = swap.reply.send(Reply::Failed(error.clone()));
-            }
+        if self.refuses() {
             return;
         }
         let stamp = Stamp(self.shared.time.now().0.max(self.appender.last_stamp));
@@ -143,6 +138,10 @@ impl Writer {
                 break;
             }
         }
+        // Where no segment could be started, nobody of this batch is told anything else.
+        if !started && self.refuses() {
+            return;
+        }
         for _ in 0..self.errands.len() {
             match self.errands.pop_front() {
                 Some(Request::Carry(slice)) => {
@@ -153,6 +152,9 @@ impl Writer {
                 Some(Request::Mark) => mark = true,
                 None => {}
             }
+        }
+        if !started && self.refuses() {
+            return;
         }
         let anything = started && !self.appender.is_empty();
         let outcome = if anything {
@@ -179,6 +181,19 @@ impl Writer {
         self.overlay.clear();
     }
 
+    /// After an I/O error: whoever waits is told so.
+    fn refuses(&mut self) -> bool {
+        let Some(why) = self.shared.poison.why() else { return false };
+        let error = self.shared.unavailable(why);
+        self.errands.clear();
+        self.slices.clear();
+        let waiting = self.waiting.drain(..).map(|swap| swap.reply);
+        for reply in waiting.chain(self.conflicts.drain(..)) {
+            let _ = reply.send(Reply::Failed(error.clone()));
+        }
+        true
+    }
+
     /// Gives back what does not fit into this frame.
     fn take_swap(&mut self, swap: SwapRequest, stamp: Stamp, started: &mut bool) -> Option<SwapRequest> {
         let (current, at_work) = match self.overlay.get(&swap.key) {
@@ -199,8 +214,7 @@ impl Writer {
                 }
                 Err(error) => {
                     self.shared.poison(format!("cannot start a segment: {error}"));
-                    let _ = swap.reply.send(Reply::Failed(self.shared.unavailable(error.to_string())));
-                    return None;
+                    return Some(swap);
                 }
             }
         }
@@ -358,7 +372,7 @@ impl Writer {
     fn full(&self) -> StoreError {
         StoreError::Full {
             store: self.shared.name.clone(),
-            reason: "the disk has no room for another segment; attempts under way may still end".into(),
+            reason: "the disk has no room for another segment; attempts under way may still end [HX0026]".into(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod error;
 mod faulty;
 mod memory;
 mod seeded;
+pub mod wire;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{

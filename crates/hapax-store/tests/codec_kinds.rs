@@ -39,10 +39,7 @@ fn group(phase: GroupPhase) -> Group {
         about: about("group"),
         parent: Some(Id([7; 32])),
         epoch: 3,
-        raises: vec![
-            Raise { nonce: Nonce([1; 16]), epoch: 2 },
-            Raise { nonce: Nonce([2; 16]), epoch: 3 },
-        ],
+        raises: vec![Raise { nonce: Nonce([1; 16]), epoch: 2 }, Raise { nonce: Nonce([2; 16]), epoch: 3 }],
         committed: Some(CommitPoint { by: Some(Id([9; 32])), wall: WallMillis(1_700_000_000_500) }),
         unwinding: true,
         phase,
@@ -64,7 +61,12 @@ fn beats() -> Beats {
         since: Anchor::At(Stamp(1_700_000_000_000 + number)),
         wall: WallMillis(1_700_000_000_123),
     };
-    Beats { about: about("beat"), next: 3, beats: vec![beat(1, &[1, 2], true), beat(2, &[3], false)], keep: Millis(60_000) }
+    Beats {
+        about: about("beat"),
+        next: 3,
+        beats: vec![beat(1, &[1, 2], true), beat(2, &[3], false)],
+        keep: Millis(60_000),
+    }
 }
 
 fn plan(kept: Option<Kept>) -> Plan {
@@ -126,7 +128,8 @@ fn full_ties(input: CompensationInput) -> Ties {
 
 fn samples() -> Vec<(&'static str, Envelope)> {
     let stored = Body::Stored { body: BodyId([5; 32]), length: 70_000, digest: [6; 32] };
-    let closed = GroupPhase::Closed { since: Anchor::At(Stamp(1_700_000_000_000)), keep: Span::For(Millis(86_400_000)) };
+    let closed =
+        GroupPhase::Closed { since: Anchor::At(Stamp(1_700_000_000_000)), keep: Span::For(Millis(86_400_000)) };
     let kept = Kept { since: Anchor::Write, keep: Span::Forever };
     let given = CompensationInput::Given(Bytes::from_static(b"{\"charge\":1}"));
     let done = State::Committed(last(outcome(OutcomeClass::Success, 201, inline())));

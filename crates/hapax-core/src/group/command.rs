@@ -8,25 +8,13 @@ use super::{Group, Started};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GroupCommand {
     /// Makes it, or finds it.
-    Create {
-        about: Arc<About>,
-        parent: Option<Id>,
-    },
+    Create { about: Arc<About>, parent: Option<Id> },
     /// SUPERSEDE: keeps the group and raises its epoch. Said again with the same nonce it raises it once.
-    Inherit {
-        nonce: Nonce,
-    },
+    Inherit { nonce: Nonce },
     /// ABSORB: one more message belongs to the turn of this epoch.
-    Absorb {
-        epoch: u64,
-    },
+    Absorb { epoch: u64 },
     /// A member is marked as started; may it go on?
-    Start {
-        member: Id,
-        attempt: u32,
-        epoch: u64,
-        effect: Effect,
-    },
+    Start { member: Id, attempt: u32, epoch: u64, effect: Effect },
     /// A commit point, said by somebody.
     Commit,
     /// What was done is to be undone: nothing starts from here on.
@@ -34,9 +22,7 @@ pub enum GroupCommand {
     /// Nothing starts from here on; the members are let go next.
     Close,
     /// All members were let go; kept for so long, counted from this write.
-    Settle {
-        keep: Span,
-    },
+    Settle { keep: Span },
 }
 
 /// Why a group refuses.
@@ -45,9 +31,13 @@ pub enum WhyNot {
     /// There is no such group, or it is long closed.
     Absent,
     /// A newer epoch has begun.
-    Superseded { current: u64 },
+    Superseded {
+        current: u64,
+    },
     /// It is past its commit point.
-    Committed { by: Option<Id> },
+    Committed {
+        by: Option<Id>,
+    },
     /// It is being undone.
     Unwinding,
     Closed,

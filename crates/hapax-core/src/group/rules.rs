@@ -110,8 +110,7 @@ fn inherit(group: &Group, nonce: Nonce, moment: Moment) -> GroupStep {
         next.raises.remove(0);
     }
     next.raises.push(Raise { nonce, epoch: next.epoch });
-    let reply =
-        GroupReply::Raised { epoch: next.epoch, already: false, started: older(&group.starts, next.epoch) };
+    let reply = GroupReply::Raised { epoch: next.epoch, already: false, started: older(&group.starts, next.epoch) };
     put(next, reply)
 }
 

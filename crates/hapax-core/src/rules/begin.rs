@@ -82,8 +82,8 @@ fn find(policy: &Policy, before: &Before<'_>, asking: &Asking<'_>) -> Found {
     let pending = matches!(record.state, State::Pending(_));
     if differs(record, asking.fingerprint) && policy.enforces_fingerprints() {
         return Found::Answer(match policy.mismatch_in_flight {
-            MismatchInFlight::InFlight if pending => in_flight(policy, record, before),
-            MismatchInFlight::InFlight | MismatchInFlight::Mismatch => Verdict::Mismatch,
+            Some(MismatchInFlight::InFlight) if pending => in_flight(policy, record, before),
+            Some(MismatchInFlight::InFlight | MismatchInFlight::Mismatch) | None => Verdict::Mismatch,
         });
     }
     let mine = asking.nonce.is_some_and(|nonce| nonce == record.attempt.nonce);

@@ -147,7 +147,11 @@ impl Activity {
     }
 
     /// Knows the activity by a recipe that others use, for systems that hold such ids already.
-    pub fn recipe(self, recipe: Recipe, fields: &[(&str, hapax_core::identity::Field<'_>)]) -> Result<Self, RecipeError> {
+    pub fn recipe(
+        self,
+        recipe: Recipe,
+        fields: &[(&str, hapax_core::identity::Field<'_>)],
+    ) -> Result<Self, RecipeError> {
         Ok(self.keyed(recipe.key(fields)?))
     }
 
@@ -251,9 +255,7 @@ fn failed(error: OnceError<Failed>) -> Result<Performed, ActivityError> {
     let stopped = |error| Err(ActivityError::Stopped(Box::new(error)));
     match error {
         OnceError::Failed(Failed::Answer { answer, class, attempt }) => match class {
-            hapax_core::OutcomeClass::FinalFailure => {
-                Ok(Performed { answer, replayed: false, joined: false, attempt })
-            }
+            hapax_core::OutcomeClass::FinalFailure => Ok(Performed { answer, replayed: false, joined: false, attempt }),
             hapax_core::OutcomeClass::Unknown => Err(ActivityError::Unknown(answer)),
             hapax_core::OutcomeClass::Success
             | hapax_core::OutcomeClass::RetryableFailure

@@ -95,7 +95,8 @@ impl Providers {
     /// retryable = [423]
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, ProviderError> {
-        let root: toml::Table = text.parse().map_err(|error: toml::de::Error| ProviderError::NoToml(error.message().into()))?;
+        let root: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| ProviderError::NoToml(error.message().into()))?;
         let mut providers = Self::built_in();
         for (name, value) in &root {
             match value {
@@ -165,7 +166,8 @@ fn read(name: &str, value: &toml::Value) -> Result<Provider, ProviderError> {
             }
             ("most", toml::Value::Integer(most)) => {
                 let most = usize::try_from(*most).ok().filter(|most| *most >= LEAST_KEY);
-                provider.most = most.ok_or_else(|| wrong(&place, format!("is less than {LEAST_KEY}, too few to tell keys apart")))?;
+                provider.most =
+                    most.ok_or_else(|| wrong(&place, format!("is less than {LEAST_KEY}, too few to tell keys apart")))?;
             }
             ("retention", toml::Value::String(length)) => {
                 provider.retention = Some(crate::policy_file::length(length).map_err(|rule| wrong(&place, rule))?);
@@ -175,11 +177,14 @@ fn read(name: &str, value: &toml::Value) -> Result<Provider, ProviderError> {
                 for status in statuses {
                     let status = status.as_integer().and_then(|status| u16::try_from(status).ok());
                     let status = status.filter(|status| (400..600).contains(status));
-                    provider.retryable.push(status.ok_or_else(|| wrong(&place, "holds no HTTP status from 400 to 599"))?);
+                    provider
+                        .retryable
+                        .push(status.ok_or_else(|| wrong(&place, "holds no HTTP status from 400 to 599"))?);
                 }
             }
             _ => {
-                let rule = "is unknown or of the wrong type; there are header, field, most, retention, honours, retryable";
+                let rule =
+                    "is unknown or of the wrong type; there are header, field, most, retention, honours, retryable";
                 return Err(wrong(&place, rule));
             }
         }
@@ -188,7 +193,10 @@ fn read(name: &str, value: &toml::Value) -> Result<Provider, ProviderError> {
         return Err(wrong(&format!("provider.{name}"), "has both `header` and `field`; keep one"));
     }
     if provider.honours && provider.retention.is_none() {
-        return Err(wrong(&format!("provider.{name}.honours"), "needs `retention`: for how long does it honour a key?"));
+        return Err(wrong(
+            &format!("provider.{name}.honours"),
+            "needs `retention`: for how long does it honour a key?",
+        ));
     }
     Ok(provider)
 }

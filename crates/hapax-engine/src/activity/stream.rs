@@ -4,12 +4,7 @@ use hapax_core::{Body, Outcome, OutcomeClass, Recorded, policy::OnUncaptured};
 use tokio::task::JoinHandle;
 
 use super::{Activity, Outgoing};
-use crate::{
-    begin::Begun,
-    engine::Engine,
-    error::EngineError,
-    steps::Stepped,
-};
+use crate::{begin::Begun, engine::Engine, error::EngineError, steps::Stepped};
 
 /// What is to be done about a stream.
 #[derive(Debug)]
@@ -77,7 +72,9 @@ impl Activity {
                 let again = again?;
                 let reinvoke = again.policy.capture.on_uncaptured == OnUncaptured::Reinvoke;
                 let uncaptured = match &replayed.replay.answer {
-                    Recorded::Whole(Outcome { body: Body::Uncaptured { length, digest }, .. }) => Some((*length, *digest)),
+                    Recorded::Whole(Outcome { body: Body::Uncaptured { length, digest }, .. }) => {
+                        Some((*length, *digest))
+                    }
                     Recorded::DigestOnly { digest, .. } => Some((0, *digest)),
                     Recorded::Whole(_) => None,
                 };

@@ -43,7 +43,11 @@ impl Undo {
     pub fn input<T: DeserializeOwned>(&self) -> Result<T, UndoError> {
         // The reader's own words would show what is recorded.
         serde_json::from_slice(&self.input).map_err(|error| {
-            Classified::lasting(format!("the input of `{}` cannot be read, from column {} on", self.name, error.column()))
+            Classified::lasting(format!(
+                "the input of `{}` cannot be read, from column {} on",
+                self.name,
+                error.column()
+            ))
         })
     }
 

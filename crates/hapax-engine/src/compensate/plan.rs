@@ -61,11 +61,7 @@ impl Engine {
             match progress {
                 Progress::Running | Progress::InDoubt => left.push((member, progress)),
                 // What waits for its start is refused when it asks for it.
-                Progress::Gone
-                | Progress::Waiting
-                | Progress::Open
-                | Progress::Committed
-                | Progress::Rejected => {}
+                Progress::Gone | Progress::Waiting | Progress::Open | Progress::Committed | Progress::Rejected => {}
             }
         }
         Ok(left)

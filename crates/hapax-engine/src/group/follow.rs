@@ -71,11 +71,7 @@ impl Engine {
             let lapse = match seen.record.as_deref().map(|record| &record.state) {
                 Some(State::Pending(pending)) => Some(lease_end(&pending.lease)),
                 Some(
-                    State::Open(_)
-                    | State::InDoubt(_)
-                    | State::Committed(_)
-                    | State::Rejected(_)
-                    | State::Tombstone(_),
+                    State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_),
                 )
                 | None => None,
             };

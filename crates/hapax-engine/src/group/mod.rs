@@ -211,10 +211,9 @@ impl GroupHandle {
 const fn why_of(reply: &GroupReply) -> WhyNot {
     match reply {
         GroupReply::Refused(why) => *why,
-        GroupReply::Made { .. }
-        | GroupReply::Raised { .. }
-        | GroupReply::Started { .. }
-        | GroupReply::Done { .. } => WhyNot::Absent,
+        GroupReply::Made { .. } | GroupReply::Raised { .. } | GroupReply::Started { .. } | GroupReply::Done { .. } => {
+            WhyNot::Absent
+        }
     }
 }
 

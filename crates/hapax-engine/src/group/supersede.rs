@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use hapax_core::{
-    Effect, Id, Nonce, State, as_read, group_tag,
+    Effect, Id, Nonce, State, as_read,
     group::{GroupCommand, GroupReply, Started, is_listed},
+    group_tag,
 };
 use hapax_store::{Index, StoreError};
 

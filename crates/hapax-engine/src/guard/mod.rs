@@ -95,7 +95,9 @@ pub struct GuardConfig {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardError {
-    #[error("consumer `{consumer}` is delivered to without limit, so nobody knows how long to remember; give a retention [HX0067]")]
+    #[error(
+        "consumer `{consumer}` is delivered to without limit, so nobody knows how long to remember; give a retention [HX0067]"
+    )]
     Unlimited { consumer: String },
     #[error("consumer `{consumer}` has a {what} of zero, which means nothing; give it a length [HX0067]")]
     Zero { consumer: String, what: &'static str },
@@ -114,7 +116,11 @@ impl GuardConfig {
             return Err(GuardError::Zero { consumer: consumer(), what: "ack_wait" });
         }
         if let Some(given) = self.retention {
-            return if given == Millis::ZERO { Err(GuardError::Zero { consumer: consumer(), what: "retention" }) } else { Ok(given) };
+            return if given == Millis::ZERO {
+                Err(GuardError::Zero { consumer: consumer(), what: "retention" })
+            } else {
+                Ok(given)
+            };
         }
         let deliveries = self.max_deliveries.ok_or_else(|| GuardError::Unlimited { consumer: consumer() })?;
         let back_offs: Duration = self.back_offs.iter().sum();

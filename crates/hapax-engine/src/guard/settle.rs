@@ -40,9 +40,9 @@ impl Guard {
             Err(OnceError::InFlight { retry_after }) => Settle::NakAfter(retry_after.as_std()),
             Err(OnceError::Refused(refusal)) => Settle::NakAfter(refusal.retry_after.as_std()),
             Err(OnceError::LeaseLost | OnceError::JoinedFailure { .. }) => Settle::NakAfter(self.pause(message)),
-            Err(
-                OnceError::Engine(_) | OnceError::NotRecorded(_) | OnceError::Overtaken | OnceError::Superseded,
-            ) => STORE_AWAY,
+            Err(OnceError::Engine(_) | OnceError::NotRecorded(_) | OnceError::Overtaken | OnceError::Superseded) => {
+                STORE_AWAY
+            }
         }
     }
 

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use hapax_core::{
     Anchor, Body, BodyId, Id, Moment, Span, body_digest,
     identity::{Dependencies, Fingerprint, Surface, Tenant, TurnInput},
-    memo::{Memo, MemoAsked, MemoVerdict, ReuseDeclaration, ReuseError, ReuseScope, WhyRecompute, WhyReuse, judge_memo},
+    memo::{
+        Memo, MemoAsked, MemoVerdict, ReuseDeclaration, ReuseError, ReuseScope, WhyRecompute, WhyReuse, judge_memo,
+    },
 };
 
 use crate::{
@@ -32,9 +34,15 @@ pub enum MemoError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum MemoAnswer {
-    Reuse { value: Bytes, why: WhyReuse },
+    Reuse {
+        value: Bytes,
+        why: WhyReuse,
+    },
     /// It fits as far as can be seen. Look whether it still does before using it.
-    Revalidate { value: Bytes, why: WhyReuse },
+    Revalidate {
+        value: Bytes,
+        why: WhyReuse,
+    },
     Recompute(WhyRecompute),
 }
 
@@ -158,7 +166,8 @@ impl Memos {
 
     /// One memo for a tenant, phase and input. Dependencies are no part of it: the newest computation replaces the older.
     fn id(&self, phase: &str, input: &Fingerprint) -> Id {
-        let digests: Vec<u8> = input.digests().flat_map(|(scheme, digest)| [&[scheme.0], &digest[..]].concat()).collect();
+        let digests: Vec<u8> =
+            input.digests().flat_map(|(scheme, digest)| [&[scheme.0], &digest[..]].concat()).collect();
         Id::derived("hapax.memo.v1", &[self.tenant.as_str().as_bytes(), phase.as_bytes(), &digests])
     }
 }

@@ -9,7 +9,8 @@ use std::{fmt, future::Future};
 use hapax_core::{
     Effect,
     identity::{
-        Fingerprint, Intent, IntentError, Key, Pointer, PointerError, Role, Selection, Template, TemplateError, canonical,
+        Fingerprint, Intent, IntentError, Key, Pointer, PointerError, Role, Selection, Template, TemplateError,
+        canonical,
     },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -67,11 +68,15 @@ pub enum ToolError<E> {
     Template(#[from] TemplateError),
     #[error("{0} [HX0065]")]
     Pointer(#[from] PointerError),
-    #[error("tool `{tool}` has the effect `{effect}`; write pure, idempotent, compensatable, irreversible or unsafe [HX0065]")]
+    #[error(
+        "tool `{tool}` has the effect `{effect}`; write pure, idempotent, compensatable, irreversible or unsafe [HX0065]"
+    )]
     Effect { tool: String, effect: String },
     #[error("the declaration of a tool cannot be read: {0} [HX0065]")]
     Declaration(String),
-    #[error("tool `{tool}` has neither `business_key` nor `identity`, so all its calls would be one; declare one of them [HX0065]")]
+    #[error(
+        "tool `{tool}` has neither `business_key` nor `identity`, so all its calls would be one; declare one of them [HX0065]"
+    )]
     NoIdentity { tool: String },
     #[error(transparent)]
     Call(#[from] OnceError<E>),
@@ -98,7 +103,9 @@ impl Tool {
         let tool = declared.name.clone();
         let effect = match &declared.effect {
             None => Effect::default(),
-            Some(name) => Effect::parse(name).ok_or_else(|| ToolError::Effect { tool: tool.clone(), effect: name.clone() })?,
+            Some(name) => {
+                Effect::parse(name).ok_or_else(|| ToolError::Effect { tool: tool.clone(), effect: name.clone() })?
+            }
         };
         let pointers = |texts: &[String]| texts.iter().map(|text| Pointer::parse(text)).collect::<Result<Vec<_>, _>>();
         let (identity, narrative) = (pointers(&declared.identity)?, pointers(&declared.narrative)?);

@@ -1,8 +1,6 @@
 //! What format 2 adds to an operation: its ties to a group, a run, a compensation, a provider.
 
-use hapax_core::{
-    Compensation, CompensationInput, Honoured, Id, Millis, Tag, Ties, group_tag,
-};
+use hapax_core::{Compensation, CompensationInput, Honoured, Id, Millis, Tag, Ties, group_tag};
 
 use super::{
     operation::{read_anchor, write_anchor},

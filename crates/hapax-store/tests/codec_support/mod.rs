@@ -389,10 +389,8 @@ pub fn any_record() -> impl Strategy<Value = Record> {
 
 fn ties() -> impl Strategy<Value = Ties> {
     let bytes = || vec(any::<u8>(), 0..40).prop_map(Bytes::from);
-    let input = prop_oneof![
-        bytes().prop_map(CompensationInput::Given),
-        text().prop_map(CompensationInput::FromOutcome),
-    ];
+    let input =
+        prop_oneof![bytes().prop_map(CompensationInput::Given), text().prop_map(CompensationInput::FromOutcome),];
     let compensation = (text(), input).prop_map(|(name, input)| Compensation { name, input });
     let honoured = (option::of(number()), number()).prop_map(|(from, window)| Honoured {
         from: from.map_or(Anchor::Write, |at| Anchor::At(Stamp(at))),
