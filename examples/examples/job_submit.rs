@@ -2,7 +2,11 @@
 //!
 //! Run it with `cargo run --example job_submit`; it keeps its files in a directory of its own and removes it.
 
-use std::{path::Path, sync::Arc, sync::atomic::{AtomicU32, Ordering::SeqCst}};
+use std::{
+    path::Path,
+    sync::Arc,
+    sync::atomic::{AtomicU32, Ordering::SeqCst},
+};
 
 use hapax::{Classified, Hapax, JobError, KeyGenerator, OnceError};
 

@@ -38,8 +38,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hapax = Hapax::memory();
     let memos = hapax.memos("acme", REUSE)?;
     let messages = ["refund my order", "order 12345"];
-    let input =
-        hapax.input_fp(&TurnInput { tenant: "acme", agent: "helper", session: "s-1", channel: "web", messages: &messages });
+    let input = hapax.input_fp(&TurnInput {
+        tenant: "acme",
+        agent: "helper",
+        session: "s-1",
+        channel: "web",
+        messages: &messages,
+    });
     let versions =
         Dependencies { scenario_set: "7", rules: "3", knowledge_base: "41", agent_config: "2", tool_registry: "9" };
     let then = hapax.dep_fp(&versions);

@@ -117,7 +117,8 @@ async fn live(case: Case, mut dice: Seeded) -> Result<(), String> {
     }
     // The dead one's word comes late, from its grave: it must not change what was decided since.
     if let Some(ticket) = died_with {
-        let late = again(|| second.complete(&ticket.id(), ticket.token(), Outcome::success("late"))).await?;
+        let (id, token) = (ticket.id(), ticket.token());
+        let late = again(|| second.complete(&id, token, Outcome::success("late"))).await?;
         let taken = matches!(late, Stepped::Done(done) if !done.already);
         let doubtful = expected(case) == StateName::InDoubt && !honoured;
         if taken != doubtful {
@@ -188,7 +189,9 @@ async fn finish(engine: &Engine, ticket: &Ticket) -> Result<(), String> {
 }
 
 /// Says it until the store lets it through.
-async fn again<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(mut ask: impl FnMut() -> F) -> Result<T, String> {
+async fn again<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(
+    mut ask: impl FnMut() -> F,
+) -> Result<T, String> {
     let mut last = String::new();
     for _ in 0..50 {
         match ask().await {
@@ -201,7 +204,8 @@ async fn again<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(mut as
 
 impl World {
     fn process(&mut self, name: &str) -> Result<(Engine, Arc<Line>), String> {
-        let odds = if self.dice.chance(700) { Odds { slow: 0, late: 0, landing: 0, ..Odds::ROUGH } } else { Odds::default() };
+        let odds =
+            if self.dice.chance(700) { Odds { slow: 0, late: 0, landing: 0, ..Odds::ROUGH } } else { Odds::default() };
         let plan = Plan::seeded(self.dice.next(), odds).landing(Landing::SomeCall);
         let faulty = Arc::new(FaultyStore::new(Arc::clone(&self.store), plan));
         let line = Arc::new(Line::new(faulty, self.dice.next(), false, 0));

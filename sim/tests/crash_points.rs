@@ -15,10 +15,16 @@ fn every_class_at_every_point_ends_in_the_state_that_the_rules_say() {
     for seed in seeds {
         match run(seed) {
             Ok(case) => *covered.entry(case).or_insert(0_u32) += 1,
-            Err(story) => broken.push(format!("{story}\n  HAPAX_SEED={seed} cargo test -p hapax-sim --test crash_points")),
+            Err(story) => {
+                broken.push(format!("{story}\n  HAPAX_SEED={seed} cargo test -p hapax-sim --test crash_points"))
+            }
         }
     }
     assert!(broken.is_empty(), "{} broken:\n{}", broken.len(), broken[..broken.len().min(10)].join("\n"));
     println!("{} kinds of death", covered.len());
-    assert!(first.is_some() || covered.len() == 100, "classes × points × in a group or not × honoured or not: {}", covered.len());
+    assert!(
+        first.is_some() || covered.len() == 100,
+        "classes × points × in a group or not × honoured or not: {}",
+        covered.len()
+    );
 }

@@ -290,7 +290,11 @@ async fn an_inverse_that_fails_for_now_is_gone_on_with_later() {
     });
     let options = UnwindOptions { tries: 2, ..UnwindOptions::default() };
     let (state, _) = plan_of(group.unwind_with(&flaky, options).await.unwrap());
-    assert_eq!((state, undone.ordinals()), (Unwinding::Running, vec![]), "the first step is not run before the second is done");
+    assert_eq!(
+        (state, undone.ordinals()),
+        (Unwinding::Running, vec![]),
+        "the first step is not run before the second is done"
+    );
     let (state, _) = plan_of(group.unwind_with(&flaky, options).await.unwrap());
     assert_eq!((state, undone.ordinals()), (Unwinding::Completed, vec![1]));
 }
@@ -352,7 +356,10 @@ async fn c9_not_applied_is_not_enough_while_the_owner_may_wake() {
         world.clock.jump(3_600_000);
         let probed = engine.probe(&paused.id()).await.unwrap();
         let stays = state(&engine, &paused.id()).await;
-        assert_eq!((probed == Probed::Resolved, stays), (opens, if opens { StateName::Open } else { StateName::InDoubt }));
+        assert_eq!(
+            (probed == Probed::Resolved, stays),
+            (opens, if opens { StateName::Open } else { StateName::InDoubt })
+        );
         // The owner wakes and reports. Where the probe did not prevent it, its word is taken late; else it is fenced.
         let late = paused.complete(&engine, done("1")).await.unwrap();
         assert_eq!(late.is_done(), !opens, "{found:?}");

@@ -43,21 +43,21 @@
 use std::{ops::Deref, sync::Arc};
 
 pub use hapax_core::{
-    Body, Effect, Honoured, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay, Span,
-    StateName, Token, Verdict, Version, command, group, identity, memo, plan, policy,
+    Body, Effect, Honoured, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay,
+    Span, StateName, Token, Verdict, Version, command, group, identity, memo, plan, policy,
+};
+pub use hapax_engine::{
+    Activity, ActivityError, ActivityStream, Answered, BeatError, BeatSession, Carrier, Compensations, DeadLetter,
+    DeadLetters, EffectState, Gathered, GroupError, GroupHandle, GroupView, Guard, GuardConfig, GuardError,
+    HandlerError, InProgress, JobError, Jobs, KeyGenerator, KeyGeneratorError, MemoAnswer, MemoError, Memos, Message,
+    NoAnswer, NoProgress, Outgoing, Performed, Place, Progress, Provider, ProviderError, Providers, Reported,
+    RunEffect, SessionBeat, Settle, StreamBegun, Superseded, Tool, ToolDeclaration, ToolError, Turn, Undo, UndoError,
+    UnwindError, UnwindOptions, Unwound, Why,
 };
 pub use hapax_engine::{
     Advice, Begun, BuildError, Call, Certainty, Classified, Classify, Doubt, Engine, EngineBuilder, EngineError,
     Explanation, Failure, Found, InScope, OnceDone, OnceError, Policies, Probe, Probed, Replayed, Settings, Stepped,
     Sweeper, Swept, Ticket, Wait,
-};
-pub use hapax_engine::{
-    Activity, ActivityError, ActivityStream, Answered, BeatError, BeatSession, Carrier, Compensations, DeadLetter,
-    DeadLetters, EffectState, Gathered, GroupError, GroupHandle, GroupView, Guard, GuardConfig, GuardError, HandlerError,
-    InProgress, JobError, Jobs, KeyGenerator, KeyGeneratorError, MemoAnswer, MemoError, Memos, Message, NoAnswer,
-    NoProgress, Outgoing, Performed, Place, Progress, Provider, ProviderError, Providers, Reported, RunEffect,
-    SessionBeat, Settle, StreamBegun, Superseded, Tool, ToolDeclaration, ToolError, Turn, Undo, UndoError, UnwindError,
-    UnwindOptions, Unwound, Why,
 };
 pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, conformance};
 

@@ -92,7 +92,8 @@ async fn passing_failures_may_be_tried_again_and_doubtful_ones_may_not() {
 #[tokio::test(start_paused = true)]
 async fn what_was_not_sent_leaves_nothing_and_what_was_lost_leaves_a_doubt() {
     let engine = World::new().engine();
-    let unsent = mail(&engine, Effect::Irreversible).perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await;
+    let unsent =
+        mail(&engine, Effect::Irreversible).perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await;
     assert!(matches!(unsent, Err(ActivityError::NoAnswer(NoAnswer::NotSent(_)))));
     assert_eq!(state(&engine, &mail(&engine, Effect::Irreversible).id().unwrap()).await, StateName::Absent);
     let lost = mail(&engine, Effect::Irreversible).perform(|_| async { Err(NoAnswer::Lost("reset".into())) }).await;
@@ -131,7 +132,10 @@ async fn a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_
             assert!(beyond.is_ok(), "{effect}");
         } else {
             let told = beyond.unwrap_err();
-            assert!(matches!(&told, ActivityError::Stopped(why) if matches!(**why, OnceError::InDoubt { .. })), "{effect}: {told}");
+            assert!(
+                matches!(&told, ActivityError::Stopped(why) if matches!(**why, OnceError::InDoubt { .. })),
+                "{effect}: {told}"
+            );
         }
     }
 }

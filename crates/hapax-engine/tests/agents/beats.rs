@@ -113,7 +113,10 @@ async fn racing_deliveries_put_each_message_into_one_beat() {
             }
         }
         // Another tenant's session of the same name has none of them.
-        assert!(matches!(world.engine().beats("other", "s1").unwrap().gather(&["m1"]).await.unwrap(), Gathered::New(_)));
+        assert!(matches!(
+            world.engine().beats("other", "s1").unwrap().gather(&["m1"]).await.unwrap(),
+            Gathered::New(_)
+        ));
     }
 }
 

@@ -165,19 +165,29 @@ async fn every_way_to_fail_has_its_answer() {
     assert_eq!(handle(&guard, message(1, 1), Err(busy)).await, Settle::NakAfter(Duration::from_secs(7)));
     assert_eq!(handle(&guard, message(1, 2), Ok(())).await, Settle::Ack);
 
-    assert_eq!(handle(&guard, message(2, 1), Err(HandlerError::Undecodable("no JSON".into()))).await, Settle::Terminate);
-    assert_eq!(handle(&guard, message(3, 1), Err(HandlerError::Final("no such order".into()))).await, Settle::Terminate);
+    assert_eq!(
+        handle(&guard, message(2, 1), Err(HandlerError::Undecodable("no JSON".into()))).await,
+        Settle::Terminate
+    );
+    assert_eq!(
+        handle(&guard, message(3, 1), Err(HandlerError::Final("no such order".into()))).await,
+        Settle::Terminate
+    );
     // Its letter may not have been written when the process died: it is written again, and nothing runs.
     assert_eq!(never(&guard, message(3, 2)).await, Settle::Terminate);
 
-    let intent = |payload: &'static str| Message { intent: Some("pay-7".into()), payload: payload.into(), ..message(4, 1) };
+    let intent =
+        |payload: &'static str| Message { intent: Some("pay-7".into()), payload: payload.into(), ..message(4, 1) };
     assert_eq!(handle(&guard, intent("a"), Ok(())).await, Settle::Ack);
     assert_eq!(never(&guard, Message { sequence: 9, ..intent("a") }).await, Settle::Ack, "the same intent again");
     assert_eq!(never(&guard, intent("b")).await, Settle::Terminate, "another message under the same intent");
     assert_eq!(never(&guard, Message { intent: Some("a b".into()), ..message(5, 1) }).await, Settle::Terminate);
 
     let whys: Vec<Why> = letters.kept.lock().iter().map(|letter| letter.why.clone()).collect();
-    assert!(matches!(&whys[..], [Why::Undecodable(_), Why::Failed(_), Why::Failed(_), Why::Mismatch, Why::Unusable(_)]), "{whys:?}");
+    assert!(
+        matches!(&whys[..], [Why::Undecodable(_), Why::Failed(_), Why::Failed(_), Why::Mismatch, Why::Unusable(_)]),
+        "{whys:?}"
+    );
 }
 
 /// Nobody knows whether it was handled. It is delivered again while it may settle; at the last delivery a person is told

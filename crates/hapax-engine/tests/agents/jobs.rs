@@ -3,7 +3,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering::SeqCst},
 };
 
-use hapax_engine::{Classified, Jobs, JobError, KeyGenerator, OnceError};
+use hapax_engine::{Classified, JobError, Jobs, KeyGenerator, OnceError};
 
 use crate::support::{Failed, World, soon};
 
@@ -55,7 +55,8 @@ async fn accepted_and_rejected_have_times_of_their_own() {
     let jobs = jobs(&world);
     let (good, bad) = ("c:1:0000000000000001", "c:2:0000000000000001");
     submit(&jobs, good, "a").await.unwrap();
-    let no = jobs.submit(bad, "b", |_| async { Err::<String, _>(Classified::lasting("no such queue".to_owned())) }).await;
+    let no =
+        jobs.submit(bad, "b", |_| async { Err::<String, _>(Classified::lasting("no such queue".to_owned())) }).await;
     assert!(matches!(no, Err(JobError::Submission(OnceError::Failed(_)))));
     world.clock.jump(59_000);
     assert!(matches!(submit(&jobs, bad, "b").await, Err(JobError::Submission(OnceError::Rejected { .. }))));

@@ -91,7 +91,10 @@ async fn results_of_tools_are_reused_only_if_their_operation_is_keyed() {
     assert!(memos.keep("tool_results", &input, &dep, "value", Some(producer)).await.unwrap());
     assert!(matches!(kept(&memos, "tool_results", &input, &dep).await, MemoAnswer::Reuse { .. }));
     let moved = engine.dep_fp(&Dependencies { rules: "2", ..DEPENDENCIES });
-    assert_eq!(kept(&memos, "tool_results", &input, &moved).await, MemoAnswer::Recompute(WhyRecompute::DependencyMoved));
+    assert_eq!(
+        kept(&memos, "tool_results", &input, &moved).await,
+        MemoAnswer::Recompute(WhyRecompute::DependencyMoved)
+    );
     // Declared reusable without a key behind it, it still is not.
     let lax = engine.memos("acme", r#"{"tool_results": {"scope": "same_input"}}"#).unwrap();
     assert!(!lax.keep("tool_results", &input, &dep, "value", None).await.unwrap());
@@ -123,7 +126,8 @@ async fn other_inputs_other_tenants_and_old_memos_are_no_use() {
 
 #[test]
 fn a_declaration_that_is_not_understood_is_refused() {
-    let engine = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async { World::new().engine() });
+    let engine =
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async { World::new().engine() });
     for wrong in [
         "[]",
         "{",

@@ -148,7 +148,10 @@ async fn the_corrected_refund_fences_the_late_call_or_is_told_of_it() {
             let moved = bank.refunds.lock().iter().any(|(_, order)| *order == json!(123));
             match superseded {
                 Ok(superseded) => {
-                    assert!(!moved || !superseded.started.is_empty(), "{effect}: refunded behind the newer turn's back");
+                    assert!(
+                        !moved || !superseded.started.is_empty(),
+                        "{effect}: refunded behind the newer turn's back"
+                    );
                     if !moved {
                         fenced += 1;
                         assert!(matches!(late, Err(ToolError::Call(OnceError::Superseded))), "{effect}: {late:?}");

@@ -89,7 +89,8 @@ async fn what_names_the_call_has_to_be_there() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_undone_by_what_it_declared() {
     let engine = World::new().engine();
-    let declared = r#"{"name": "book", "identity": ["/room"], "compensation": {"name": "cancel", "input": "/booking"}}"#;
+    let declared =
+        r#"{"name": "book", "identity": ["/room"], "compensation": {"name": "cancel", "input": "/booking"}}"#;
     let tool = Tool::from_json(declared).unwrap();
     let (group, turn) = turn(&engine, "trip").await;
     let room = json!({ "room": 7 });
