@@ -183,14 +183,20 @@ impl GroupHandle {
         self.engine.sweep_from_now_on();
         match self.ask(GroupCommand::Create { about: Arc::clone(&self.about), parent }).await? {
             GroupReply::Made { epoch, already: _ } => Ok(self.turn(epoch)),
-            reply => Err(self.refused(why_of(&reply))),
+            reply @ (GroupReply::Raised { .. }
+            | GroupReply::Started { .. }
+            | GroupReply::Done { .. }
+            | GroupReply::Refused(_)) => Err(self.refused(why_of(&reply))),
         }
     }
 
     async fn done(&self, command: GroupCommand) -> Result<(), GroupError> {
         match self.ask(command).await? {
             GroupReply::Done { .. } => Ok(()),
-            reply => Err(self.refused(why_of(&reply))),
+            reply @ (GroupReply::Made { .. }
+            | GroupReply::Raised { .. }
+            | GroupReply::Started { .. }
+            | GroupReply::Refused(_)) => Err(self.refused(why_of(&reply))),
         }
     }
 
