@@ -43,8 +43,16 @@
 use std::{ops::Deref, sync::Arc};
 
 pub use hapax_core::{
-    Body, Effect, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay, Span,
-    StateName, Token, Verdict, Version, command, identity, policy,
+    Body, Effect, Honoured, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay,
+    Span, StateName, Token, Verdict, Version, command, group, identity, memo, plan, policy,
+};
+pub use hapax_engine::{
+    Activity, ActivityError, ActivityStream, Answered, BeatError, BeatSession, Carrier, Compensations, DeadLetter,
+    DeadLetters, EffectState, Gathered, GroupError, GroupHandle, GroupView, Guard, GuardConfig, GuardError,
+    HandlerError, InProgress, JobError, Jobs, KeyGenerator, KeyGeneratorError, MemoAnswer, MemoError, Memos, Message,
+    NoAnswer, NoProgress, Outgoing, Performed, Place, Progress, Provider, ProviderError, Providers, Reported,
+    RunEffect, SessionBeat, Settle, StreamBegun, Superseded, Tool, ToolDeclaration, ToolError, Turn, Undo, UndoError,
+    UnwindError, UnwindOptions, Unwound, Why,
 };
 pub use hapax_engine::{
     Advice, Begun, BuildError, Call, Certainty, Classified, Classify, Doubt, Engine, EngineBuilder, EngineError,

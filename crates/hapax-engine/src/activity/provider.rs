@@ -99,14 +99,12 @@ impl Providers {
             text.parse().map_err(|error: toml::de::Error| ProviderError::NoToml(error.message().into()))?;
         let mut providers = Self::built_in();
         for (name, value) in &root {
-            match value {
-                toml::Value::Table(table) if name == "provider" => {
-                    for (name, value) in table {
-                        let provider = read(name, value)?;
-                        providers.by_name.insert(name.clone(), Arc::new(provider));
-                    }
-                }
-                _ => return Err(wrong(name, "is not known here; providers stand under `[provider.NAME]`")),
+            let Some(table) = value.as_table().filter(|_| name == "provider") else {
+                return Err(wrong(name, "is not known here; providers stand under `[provider.NAME]`"));
+            };
+            for (name, value) in table {
+                let provider = read(name, value)?;
+                providers.by_name.insert(name.clone(), Arc::new(provider));
             }
         }
         Ok(providers)
