@@ -1,8 +1,8 @@
 //! The `hapax` command.
 
 mod args;
-mod demo;
 mod commands;
+mod demo;
 mod failure;
 mod gateway;
 mod serve;

@@ -170,7 +170,10 @@ async fn killed_again_and_again_it_forgets_nothing_acknowledged() {
 fn commands_reach_the_running_process_and_work_without_one() {
     let dir = Dir::new();
     let daemon = Daemon::start(&dir.0, &[]);
-    let begun = json(&dir.0, &["op", "begin", "payments", "order-17", "--effect", "irreversible", "--tenant", "acme", "--json"]);
+    let begun = json(
+        &dir.0,
+        &["op", "begin", "payments", "order-17", "--effect", "irreversible", "--tenant", "acme", "--json"],
+    );
     let (operation, token) = (begun["operation"].as_str().unwrap(), begun["token"].as_str().unwrap());
     let again = run(&dir.0, &["op", "begin", "payments", "order-17", "--wait-ms", "0", "--tenant", "acme"]);
     assert_eq!(again.status.code(), Some(4), "{}", said(&again));
@@ -190,7 +193,8 @@ fn commands_reach_the_running_process_and_work_without_one() {
 
     let listed = said(&run(&dir.0, &["doubt", "list"]));
     assert!(listed.contains(operation) && listed.contains("acme"), "{listed}");
-    let resolved = run(&dir.0, &["doubt", "resolve", operation, "committed", "--reason", "seen at the bank", "--body", "paid"]);
+    let resolved =
+        run(&dir.0, &["doubt", "resolve", operation, "committed", "--reason", "seen at the bank", "--body", "paid"]);
     assert!(resolved.status.success(), "{}", said(&resolved));
     let replay = json(&dir.0, &["op", "begin", "payments", "order-17", "--tenant", "acme", "--json"]);
     assert_eq!(replay["outcome"]["body"], "paid");
@@ -229,7 +233,8 @@ async fn a_planted_secret_appears_nowhere() {
         format!("{{\"surface\":\"payments\",\"key\":\"{secret}\",\"lease_ms\":\"{secret}\"}}"),
         format!("{{\"surface\":\"payments\",\"key\":\"{secret}\" {secret}"),
     ] {
-        let (status, answer) = client.raw("POST".parse().unwrap(), "/v1/operations:begin", body.as_bytes()).await.unwrap();
+        let (status, answer) =
+            client.raw("POST".parse().unwrap(), "/v1/operations:begin", body.as_bytes()).await.unwrap();
         assert_eq!(status, 400);
         seen.push_str(&String::from_utf8_lossy(&answer));
     }
@@ -293,9 +298,12 @@ fn keys_are_asked_for_and_can_be_taken_away() {
 fn settings_say_where_they_came_from() {
     let dir = Dir::new();
     std::fs::write(dir.0.join("hapax.toml"), "[server]\nlog = \"warn\"\n[surface.payments]\nlease = \"5s\"\n").unwrap();
-    let shown = hapax(&dir.0).args(["config", "show", "--listen", "127.0.0.1:9"]).env("HAPAX_READERS", "7").output().unwrap();
+    let shown =
+        hapax(&dir.0).args(["config", "show", "--listen", "127.0.0.1:9"]).env("HAPAX_READERS", "7").output().unwrap();
     let shown = said(&shown);
-    for expected in ["flag, --listen", "environment, HAPAX_READERS", "file, hapax.toml, [server]", "default", "payments"] {
+    for expected in
+        ["flag, --listen", "environment, HAPAX_READERS", "file, hapax.toml, [server]", "default", "payments"]
+    {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
     let checked = run(&dir.0, &["policy", "check", "hapax.toml"]);

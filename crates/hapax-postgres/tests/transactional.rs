@@ -47,6 +47,7 @@ fn begin(seed: u64) -> Begin {
             principal: None,
             key_hash: [0; 8],
         }),
+        ties: None,
     }
 }
 

@@ -47,9 +47,9 @@ pub struct Providers {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    #[error("the providers are not TOML: {0} [HX0062]")]
+    #[error("the providers are not TOML: {0} [HX0092]")]
     NoToml(String),
-    #[error("`{place}` {rule} [HX0062]")]
+    #[error("`{place}` {rule} [HX0092]")]
     Wrong { place: String, rule: String },
 }
 

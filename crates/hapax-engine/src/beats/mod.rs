@@ -22,9 +22,9 @@ const SURFACE: &str = "beat";
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BeatError {
-    #[error("{0} [HX0066]")]
+    #[error("{0} [HX0096]")]
     Beat(#[from] NoBeat),
-    #[error("the beat is not sealed; seal it before it is answered [HX0066]")]
+    #[error("the beat is not sealed; seal it before it is answered [HX0096]")]
     NotSealed,
     #[error(transparent)]
     Group(#[from] GroupError),

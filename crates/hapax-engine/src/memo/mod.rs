@@ -24,7 +24,7 @@ const INLINE: usize = 16 * 1024;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoError {
-    #[error("{0} [HX0063]")]
+    #[error("{0} [HX0093]")]
     Declaration(#[from] ReuseError),
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -214,7 +214,7 @@ async fn a_marker_outlives_every_delivery() {
     let slow = GuardConfig { ack_wait: Duration::from_secs(300), ..config() };
     assert_eq!(slow.kept().unwrap(), Millis(1_500_000 + 11_000));
     let unlimited = GuardConfig { max_deliveries: None, ..config() };
-    assert!(unlimited.kept().unwrap_err().to_string().contains("HX0067"));
+    assert!(unlimited.kept().unwrap_err().to_string().contains("HX0097"));
     let given = GuardConfig { retention: Some(Millis::from_hours(2)), ..unlimited };
     assert_eq!(given.kept().unwrap(), Millis::from_hours(2));
     assert!(GuardConfig { retention: Some(Millis::ZERO), ..config() }.kept().is_err());

@@ -139,6 +139,6 @@ fn a_declaration_that_is_not_understood_is_refused() {
         r#"{"a": "never"}"#,
     ] {
         let error = engine.memos("acme", wrong).unwrap_err().to_string();
-        assert!(error.contains("HX0063"), "{wrong}: {error}");
+        assert!(error.contains("HX0093"), "{wrong}: {error}");
     }
 }

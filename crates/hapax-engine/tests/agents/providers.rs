@@ -69,6 +69,6 @@ fn whatever_is_wrong_in_a_file_is_refused_with_its_place() {
         ("not toml", "not TOML"),
     ] {
         let error = Providers::from_toml(text).unwrap_err().to_string();
-        assert!(error.contains(names) && error.contains("HX0062"), "{text}: {error}");
+        assert!(error.contains(names) && error.contains("HX0092"), "{text}: {error}");
     }
 }

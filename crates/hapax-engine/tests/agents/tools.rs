@@ -81,7 +81,7 @@ async fn what_names_the_call_has_to_be_there() {
         r#"{"name": "t", "identity": ["/a"], "identities": []}"#,
     ] {
         let error = Tool::from_json(declaration).unwrap_err().to_string();
-        assert!(error.contains("HX0065"), "{declaration}: {error}");
+        assert!(error.contains("HX0095"), "{declaration}: {error}");
     }
 }
 
