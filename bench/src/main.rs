@@ -4,6 +4,7 @@
 //! is one JSON object.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures the real clock")]
+#![allow(clippy::panic, reason = "a benchmark whose work fails has nothing to say")]
 
 mod alloc;
 mod cost;
@@ -22,13 +23,13 @@ mod peers;
 mod sample;
 mod scratch;
 mod start;
+#[cfg(feature = "web")]
+mod web;
+mod work;
 
 use std::process::ExitCode;
 
 use serde_json::Value;
-
-#[global_allocator]
-static ALLOCATOR: alloc::Counted = alloc::COUNTED;
 
 type Bench = fn(f64) -> Value;
 
@@ -37,10 +38,14 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("engine", "begin+complete on the memory store, single thread", engine::run),
     ("fingerprint", "canonical JSON digest against serde_jcs", fingerprint::run),
     ("gate", "replay look-ups among a million entries", gate::run),
+    #[cfg(feature = "web")]
+    ("gateway", "durable first executions through the gateway, beside nginx as a plain proxy", web::first),
     ("grow", "pairs/s on ledgers of 0.1, 1 and 10 million records", grow::run),
     ("join", "a thousand waiters on one pending key", join::run),
     #[cfg(feature = "peers")]
     ("ledger", "durable pairs: the engine on the ledger, the raw log, fjall, SQLite", ledger::run),
+    #[cfg(feature = "web")]
+    ("replay", "duplicates answered by the gateway, beside nginx proxying and a bare server", web::replay),
     ("start", "opening ledgers of 1 and 5 million records after an unclean end", start::run),
 ];
 
@@ -50,6 +55,8 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["fill-and-die", records, path] => start::fill_and_die(records.parse().unwrap_or(0), path.as_ref()),
         ["cost-run", what, times] => cost::cost_run(what, times.parse().unwrap_or(0)),
+        #[cfg(feature = "web")]
+        ["web-server"] => web::serve(),
         _ => return run(arguments),
     }
     ExitCode::SUCCESS

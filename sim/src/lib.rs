@@ -4,6 +4,7 @@
 
 pub mod bridge;
 pub mod checker;
+pub mod fence;
 pub mod histories;
 pub mod linear;
 pub mod model;

@@ -3,16 +3,28 @@
 use std::path::Path;
 
 use crate::failure::{Failure, Result};
+use crate::process;
 use crate::program::{Program, passed_on};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
-const NEED_PEERS: [&str; 1] = ["ledger"];
+const FEATURES: [(&str, &str); 3] = [("ledger", "peers"), ("gateway", "web"), ("replay", "web")];
+/// These start the product as a user would.
+const NEED_THE_PROGRAM: [&str; 2] = ["gateway", "replay"];
+/// Allocations are counted by a program of their own, so that the counting is not measured along.
+const NEED_COUNTS: [&str; 2] = ["engine", "gate"];
 
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     let args = passed_on(args);
     if args.is_empty() {
         return Err(Failure::new("which benchmark? cargo xtask bench NAME [--seconds S] [--json]"));
     }
-    let features: &[&str] = if args.iter().any(|arg| NEED_PEERS.contains(arg)) { &["peers"] } else { &[] };
+    if args.iter().any(|arg| NEED_COUNTS.contains(arg)) {
+        process::run(root, &["cargo", "build", "--release", "-p", "hapax-bench", "--bin", "hapax-count"])?;
+    }
+    if args.iter().any(|arg| NEED_THE_PROGRAM.contains(arg)) {
+        process::run(root, &["cargo", "build", "--release", "-p", "hapax-cli"])?;
+    }
+    let wanted = FEATURES.iter().find(|(name, _)| args.contains(name));
+    let features: &[&str] = wanted.map_or(&[], |(_, feature)| std::slice::from_ref(feature));
     Program { package: "hapax-bench", bin: None, features }.run(root, &args)
 }

@@ -12,6 +12,7 @@ mod metadata;
 mod model;
 mod process;
 mod program;
+mod python;
 #[cfg(test)]
 mod scratch;
 mod servers;

@@ -3,10 +3,10 @@
 use std::{fmt, sync::Arc};
 
 use hapax_core::{
-    Effect, Fingerprint, Id, Millis, Policy,
+    Effect, Fingerprint, Id, Millis, Policy, Ties,
     command::Epochs,
     identity::{Grammar, Key, Scope, Surface, Tenant},
-    policy::{FingerprintMode, Mode},
+    policy::{FingerprintMode, MismatchInFlight, Mode},
     record::About,
 };
 use serde::Serialize;
@@ -97,7 +97,7 @@ impl InScope {
 
     /// Names the intent: the same key in the same scope is the same operation.
     pub fn key(self, key: impl fmt::Display) -> Call {
-        let key = Key::new(&key.to_string(), &Grammar::visible());
+        let key = Key::shown(key, &Grammar::visible());
         self.made_key(key.map_err(EngineError::from))
     }
 
@@ -131,6 +131,7 @@ impl InScope {
                 started: true,
                 epoch: None,
                 wait: Wait::AsPolicy,
+                ties: None,
             })
         });
         Call { engine, prepared }
@@ -164,10 +165,29 @@ pub(crate) struct Prepared {
     pub(crate) started: bool,
     pub(crate) epoch: Option<Epochs>,
     pub(crate) wait: Wait,
+    pub(crate) ties: Option<Arc<Ties>>,
+}
+
+impl Prepared {
+    pub(crate) fn tied(&mut self, change: impl FnOnce(&mut Ties)) {
+        let ties = Arc::make_mut(self.ties.get_or_insert_default());
+        change(ties);
+        // What a group may have to undo is kept as long as the group is open.
+        ties.held = ties.group.is_some() && ties.compensation.is_some();
+    }
+
+    /// Kept until it is let go, whatever its window says.
+    pub(crate) fn hold(&mut self) {
+        Arc::make_mut(self.ties.get_or_insert_default()).held = true;
+    }
+
+    pub(crate) fn group(&self) -> Option<Id> {
+        self.ties.as_ref().and_then(|ties| ties.group)
+    }
 }
 
 impl Call {
-    fn set(mut self, change: impl FnOnce(&mut Prepared)) -> Self {
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut Prepared)) -> Self {
         if let Ok(prepared) = &mut self.prepared {
             change(prepared);
         }
@@ -221,6 +241,15 @@ impl Call {
     /// The caller's epoch, and its group's current one.
     pub fn epoch(self, caller: u64, current: u64) -> Self {
         self.set(|prepared| prepared.epoch = Some(Epochs { caller, current }))
+    }
+
+    /// What another request under the key of a running one is told, where the policy does not say.
+    pub fn mismatch_in_flight(self, told: MismatchInFlight) -> Self {
+        self.set(|prepared| {
+            if prepared.policy.mismatch_in_flight.is_none() {
+                Arc::make_mut(&mut prepared.policy).mismatch_in_flight = Some(told);
+            }
+        })
     }
 
     pub fn wait(self, wait: Wait) -> Self {

@@ -19,10 +19,11 @@ use tokio::time::Instant;
 use crate::{
     ambient::{Entropy, SystemEntropy, SystemWallClock, WallClock},
     call::OnSurface,
-    error::BuildError,
+    error::{BuildError, EngineError},
     events::Events,
     gate::Gate,
     join::Joins,
+    presets,
     probe::{Probe, Probes},
     quota::Quotas,
     settings::Settings,
@@ -39,6 +40,8 @@ pub struct Engine {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) store_name: String,
+    /// The store lives in this process, so it can be asked for its time whenever that is needed.
+    pub(crate) store_is_here: bool,
     wall: Arc<dyn WallClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) settings: Settings,
@@ -91,7 +94,13 @@ impl Policies {
 
     #[must_use]
     pub fn of(&self, surface: &Surface) -> &Arc<Policy> {
-        self.by_surface.get(surface).unwrap_or(&self.standard)
+        self.named(surface.as_str())
+    }
+
+    /// A surface that no policy was set for has the preset of its name, if it is one of ours, else the standard.
+    fn named(&self, surface: &str) -> &Arc<Policy> {
+        let own = self.by_surface.get(surface).or_else(|| presets::of(surface));
+        own.unwrap_or(&self.standard)
     }
 
     /// The policy of all surfaces that have none of their own.
@@ -194,6 +203,7 @@ impl EngineBuilder {
         Ok(Engine {
             inner: Arc::new(Inner {
                 store_name: self.store.name(),
+                store_is_here: self.store.now().is_some(),
                 gate: Gate::new(self.settings.gate),
                 joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
                 quotas: Arc::default(),
@@ -271,6 +281,31 @@ impl Engine {
         &self.inner.gate
     }
 
+    /// Takes fingerprints as this engine does: keyed where it has a secret.
+    #[must_use]
+    pub fn printer(&self) -> &Printer {
+        &self.inner.printer
+    }
+
+    /// The policy in force on a surface.
+    #[must_use]
+    pub fn policy(&self, surface: &Surface) -> Arc<Policy> {
+        self.inner.policy(surface)
+    }
+
+    /// When a moment of the store's clock comes, as people tell the time.
+    #[must_use]
+    pub fn wall_of(&self, moment: Stamp) -> WallMillis {
+        let ahead = moment.since(self.inner.store_now());
+        WallMillis(self.inner.wall_now().0.saturating_add(ahead.0))
+    }
+
+    /// Who asked first, for whoever decides whether an answer may be shown. `None`: there is no record.
+    pub async fn asked_first(&self, id: &Id) -> Result<Option<Option<Arc<str>>>, EngineError> {
+        let seen = self.inner.read(id).await?;
+        Ok(seen.record.as_deref().map(|record| record.about.principal.clone()))
+    }
+
     /// What shadow mode would have stopped, newest last.
     #[must_use]
     pub fn shadow(&self) -> &ShadowLog {
@@ -308,7 +343,7 @@ impl Inner {
     pub(crate) fn policy_of(&self, about: &About) -> Arc<Policy> {
         let policies = self.policies.read();
         let plain = about.surface.strip_suffix(Surface::SHADOW).unwrap_or(&about.surface);
-        Arc::clone(policies.by_surface.get(plain).unwrap_or(&policies.standard))
+        Arc::clone(policies.named(plain))
     }
 
     pub(crate) fn wall_now(&self) -> WallMillis {

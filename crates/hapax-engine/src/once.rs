@@ -7,24 +7,22 @@ use std::{
     panic::AssertUnwindSafe,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use hapax_core::{
-    Body, Effect, Outcome, OutcomeClass, Recorded, Verdict,
-    policy::{Keep, Mode, OnStoreError},
+    Body, Outcome, OutcomeClass, Recorded, Verdict,
+    policy::{Keep, Mode},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::time::{Instant, sleep_until};
 
 use crate::{
     begin::{Begun, Replayed},
-    call::{Call, Prepared, Wait},
+    call::{Call, Prepared},
     classify::{Classify, Failure},
+    decide::{Decision, Unprotected},
     engine::Engine,
     error::{EngineError, OnceError},
-    shadow::WouldStop,
-    stats::count,
+    leased::Settled,
     steps::Stepped,
     ticket::Ticket,
 };
@@ -71,20 +69,21 @@ impl Call {
     {
         let engine = self.engine.clone();
         let prepared = self.prepared.clone()?;
-        let mode = prepared.policy.mode;
-        let call = match mode {
-            Mode::Enforce => self,
-            // Waiting would be the one thing that shadow mode does to a request.
-            Mode::Shadow => self.wait(Wait::No),
-        };
-        match call.begin_or_unsure().await {
-            Ok(Begun::Execute(ticket)) => engine.run(&prepared, ticket, effect).await,
-            Ok(begun) if mode == Mode::Shadow => engine.run_anyway(&prepared, &begun, effect).await,
-            Ok(Begun::Replay(replayed)) => given_again(replayed),
-            Ok(Begun::JoinedFailure(failure)) => Err(OnceError::JoinedFailure { message: message_of(&failure) }),
-            Ok(Begun::Told(verdict)) => Err(told(&prepared, verdict)),
-            Err(unsure) if unsure.waited => Err(OnceError::Engine(unsure.error)),
-            Err(unsure) => engine.without_store(&prepared, unsure.error, effect).await,
+        match self.decide().await? {
+            Decision::Execute(ticket) => engine.run(&prepared, ticket, effect).await,
+            Decision::Unprotected { ticket, why } => {
+                let attempt = ticket.attempt();
+                let value = effect(ticket).await.map_err(OnceError::Failed)?;
+                let unrecorded = why == Unprotected::StoreGone;
+                Ok(OnceDone { value, replayed: false, joined: false, attempt, unrecorded })
+            }
+            Decision::Told(Begun::Replay(replayed)) => given_again(replayed),
+            Decision::Told(Begun::JoinedFailure(failure)) => {
+                Err(OnceError::JoinedFailure { message: message_of(&failure) })
+            }
+            Decision::Told(Begun::Told(verdict)) => Err(told(&prepared, verdict)),
+            // A ticket is not told, it is given.
+            Decision::Told(Begun::Execute(_)) => Err(OnceError::Superseded),
         }
     }
 }
@@ -111,12 +110,7 @@ impl Engine {
             Ok(Err(error)) => recorded_failure(error),
             Err(panic) => Outcome::new(OutcomeClass::Unknown, Body::Inline(panic_text(panic).into())),
         };
-        let stepped = ticket.finish(self, outcome.clone()).await;
-        if let Err(EngineError::Store(error)) = &stepped
-            && error.may_pass()
-        {
-            self.offer_later(&ticket, outcome);
-        }
+        let settled = ticket.settle(self, outcome).await;
         let value = match ran {
             Ok(Ok(value)) => value,
             Ok(Err(error)) => return Err(OnceError::Failed(error)),
@@ -124,35 +118,12 @@ impl Engine {
         };
         let given =
             |unrecorded| OnceDone { value, replayed: false, joined: false, attempt: ticket.attempt(), unrecorded };
-        match stepped {
-            Ok(Stepped::Done(_)) => Ok(given(false)),
-            // Shadow mode decides and stops nothing, least of all the answer to what has run.
-            Ok(_) if prepared.policy.mode == Mode::Shadow => Ok(given(false)),
-            Err(_) if may_go_unrecorded(prepared) => {
-                count(&self.inner.counters.unrecorded);
-                Ok(given(true))
-            }
-            Ok(Stepped::Fenced | Stepped::Conflict(_) | Stepped::Refused(_)) => Err(OnceError::Overtaken),
-            Err(error) => Err(OnceError::NotRecorded(error)),
+        match settled {
+            Settled::Recorded => Ok(given(false)),
+            Settled::Unrecorded => Ok(given(true)),
+            Settled::Overtaken => Err(OnceError::Overtaken),
+            Settled::NotRecorded(error) => Err(OnceError::NotRecorded(error)),
         }
-    }
-
-    /// Goes on offering an outcome that the store could not take. Late it is taken as well, unless somebody has decided.
-    fn offer_later(&self, ticket: &Ticket, outcome: Outcome) {
-        let (engine, ticket) = (self.clone(), ticket.clone());
-        tokio::spawn(async move {
-            let mut wait = engine.inner.settings.store_backoff;
-            let mut waited = Duration::ZERO;
-            while waited < OFFERED_FOR {
-                tokio::time::sleep(wait).await;
-                waited += wait;
-                wait = wait.saturating_mul(2).min(Duration::from_secs(5));
-                match ticket.finish(&engine, outcome.clone()).await {
-                    Err(EngineError::Store(error)) if error.may_pass() => {}
-                    Ok(_) | Err(_) => return,
-                }
-            }
-        });
     }
 
     /// Runs the effect while its lease is renewed. `None`: the lease was lost, and the effect may be run again, so it
@@ -179,108 +150,8 @@ impl Engine {
             }
             return None;
         }
-        let mut effect = std::pin::pin!(Caught::new(effect, ticket.clone()));
-        let mut keeping = std::pin::pin!(self.keep_lease(ticket));
-        tokio::select! {
-            biased;
-            ran = effect.as_mut() => return Some(ran),
-            () = keeping.as_mut() => {}
-        }
-        if prepared.effect.may_rerun() && enforced {
-            return None;
-        }
-        Some(effect.await)
+        ticket.during(self, Caught::new(effect, ticket.clone())).await
     }
-
-    /// Renews at a third of the lease; returns when the lease is lost.
-    async fn keep_lease(&self, ticket: &Ticket) {
-        let lease = ticket.lease.as_std();
-        let third = lease / 3;
-        let mut next = Instant::now() + third;
-        loop {
-            let deadline = *ticket.held.deadline.lock();
-            if Instant::now() >= deadline {
-                return;
-            }
-            sleep_until(next.min(deadline)).await;
-            next = match tokio::time::timeout_at(deadline, ticket.renew(self)).await {
-                Ok(Ok(Stepped::Done(_))) => Instant::now() + third,
-                Ok(Ok(Stepped::Fenced | Stepped::Conflict(_))) => return,
-                // No longer renewed: it runs out.
-                Ok(Ok(Stepped::Refused(_))) => {
-                    sleep_until(deadline).await;
-                    return;
-                }
-                // Try again soon, while the lease still runs.
-                Ok(Err(_)) | Err(_) => Instant::now() + third / 4,
-            };
-        }
-    }
-
-    /// Shadow mode: it runs whatever was decided, and what would have been stopped is noted.
-    async fn run_anyway<T, E, F, Fut>(
-        &self,
-        prepared: &Prepared,
-        begun: &Begun,
-        effect: F,
-    ) -> Result<OnceDone<T>, OnceError<E>>
-    where
-        F: FnOnce(Ticket) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-    {
-        let because = match begun {
-            Begun::Execute(_) => "nothing",
-            Begun::Replay(_) => "replay",
-            Begun::JoinedFailure(_) => "joined failure",
-            Begun::Told(verdict) => verdict_name(verdict),
-        };
-        count(&self.inner.counters.shadow_stops);
-        self.inner.shadow.note(WouldStop { id: prepared.id, wall: self.inner.wall_now(), because });
-        self.unrecorded(prepared, effect, false).await
-    }
-
-    /// The store gave no verdict: pure work may go on without it if the policy says so.
-    async fn without_store<T, E, F, Fut>(
-        &self,
-        prepared: &Prepared,
-        error: EngineError,
-        effect: F,
-    ) -> Result<OnceDone<T>, OnceError<E>>
-    where
-        F: FnOnce(Ticket) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-    {
-        if !may_go_unrecorded(prepared) || !matches!(error, EngineError::Store(_)) {
-            return Err(OnceError::Engine(error));
-        }
-        count(&self.inner.counters.unrecorded);
-        self.unrecorded(prepared, effect, true).await
-    }
-
-    async fn unrecorded<T, E, F, Fut>(
-        &self,
-        prepared: &Prepared,
-        effect: F,
-        unrecorded: bool,
-    ) -> Result<OnceDone<T>, OnceError<E>>
-    where
-        F: FnOnce(Ticket) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-    {
-        let ticket = self.inner.ticket_for_nothing(prepared)?;
-        let attempt = ticket.attempt();
-        let value = effect(ticket).await.map_err(OnceError::Failed)?;
-        Ok(OnceDone { value, replayed: false, joined: false, attempt, unrecorded })
-    }
-}
-
-/// How long an outcome is offered to a store that cannot take it.
-const OFFERED_FOR: Duration = Duration::from_secs(600);
-
-/// Whether it may run without a record: pure work where the policy says so, and whatever is only shadowed.
-fn may_go_unrecorded(prepared: &Prepared) -> bool {
-    prepared.policy.mode == Mode::Shadow
-        || (prepared.effect == Effect::Pure && prepared.policy.on_store_error == OnStoreError::FailOpen)
 }
 
 fn told<E>(prepared: &Prepared, verdict: Verdict) -> OnceError<E> {
@@ -295,19 +166,6 @@ fn told<E>(prepared: &Prepared, verdict: Verdict) -> OnceError<E> {
             Ok(_) => OnceError::Superseded,
             Err(error) => error,
         },
-    }
-}
-
-const fn verdict_name(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::WindowClosed { .. } => "window closed",
-        Verdict::Mismatch => "mismatch",
-        Verdict::Replay(_) => "replay",
-        Verdict::InFlight { .. } => "in flight",
-        Verdict::InDoubt { .. } => "in doubt",
-        Verdict::Refused(_) => "refused",
-        Verdict::Fenced => "superseded",
-        Verdict::Execute(_) => "nothing",
     }
 }
 

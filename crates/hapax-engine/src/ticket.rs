@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use hapax_core::{Id, Millis, Policy, Token, Version, record::About};
+use hapax_core::{Effect, Id, Millis, Policy, Token, Version, record::About};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -13,6 +13,7 @@ pub struct Ticket {
     pub(crate) token: Token,
     pub(crate) fence: Version,
     pub(crate) lease: Millis,
+    pub(crate) effect: Effect,
     pub(crate) about: Arc<About>,
     /// The policy that the attempt was begun under; a reload does not change it.
     pub(crate) policy: Arc<Policy>,

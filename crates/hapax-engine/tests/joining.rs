@@ -271,7 +271,7 @@ async fn nobody_keeps_asking_a_dead_store_for_waiters_that_left() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_with_another_request_is_a_mismatch() {
     let world = World::new();
-    let engine = world.engine_with(policy(|policy| policy.mismatch_in_flight = MismatchInFlight::InFlight));
+    let engine = world.engine_with(policy(|policy| policy.mismatch_in_flight = Some(MismatchInFlight::InFlight)));
     let owner = begin(call(&engine, "k").fingerprint("a")).await;
     let waits = waiter(call(&engine, "k").fingerprint("b"));
     waiting(&engine, 1).await;

@@ -5,10 +5,11 @@
 
 use hapax_core::{
     Effect, Millis, Policy, Preset, Span,
-    identity::Surface,
+    identity::{KeySource, Pointer, Surface},
+    meaning::Answers,
     policy::{
-        Admission, AfterWindow, Capacity, FingerprintMode, Keep, MismatchInFlight, Mode, OnFull, OnInFlight, OnLapse,
-        OnUncaptured, Treatment,
+        Admission, AfterWindow, Capacity, FingerprintMode, GrammarName, Keep, MismatchInFlight, Mode, OnFull,
+        OnInFlight, OnLapse, OnUncaptured, Treatment,
     },
 };
 use hapax_engine::{Policies, PolicyFileError, PolicyFileWarning};
@@ -53,14 +54,14 @@ fn the_documented_file_means_what_it_says() {
     let (policies, warnings) = read(example());
     assert_eq!(
         warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["line 54, [surface.search], `mode`: `shadow` decides everything and stops nothing"]
+        ["line 60, [surface.search], `mode`: `shadow` decides everything and stops nothing"]
     );
 
     let money = of(&policies, "payments");
     assert_eq!(&*money.name, "money");
     assert_eq!((money.lease, money.max_attempt), (Millis::from_mins(2), Some(Millis::from_mins(10))));
     assert_eq!(money.on_in_flight, OnInFlight::Reject);
-    assert_eq!(money.mismatch_in_flight, MismatchInFlight::InFlight);
+    assert_eq!(money.mismatch_in_flight, Some(MismatchInFlight::InFlight));
     assert_eq!(money.lapse_for(Effect::Idempotent), OnLapse::Open);
     assert_eq!(money.lapse_for(Effect::Unsafe), OnLapse::InDoubt);
     assert_eq!(money.after_window, Some(AfterWindow::Refuse));
@@ -80,6 +81,16 @@ fn the_documented_file_means_what_it_says() {
     assert_eq!(money.capture.headers.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["content-type", "location"]);
     assert_eq!(money.fingerprint.mode, FingerprintMode::Enforce);
     assert_eq!((money.fingerprint.fields.len(), money.fingerprint.ignore.len()), (3, 1));
+    let sources = [
+        KeySource::Header("idempotency-key".to_owned()),
+        KeySource::JsonPointer(Pointer::parse("/request_id").unwrap()),
+    ];
+    assert_eq!(money.key.source.as_deref(), Some(&sources[..]));
+    assert_eq!(
+        (money.key.required, money.key.grammar, money.key.max_len),
+        (Some(true), Some(GrammarName::Visible), Some(64))
+    );
+    assert_eq!(money.answers, Answers::Stripe);
     assert_eq!((money.forward_key, money.mode, money.sweep), (true, Mode::Enforce, Millis::from_secs(5)));
 
     let refunds = of(&policies, "billing.refunds");
@@ -219,8 +230,28 @@ fn every_slip_is_refused_with_its_line_and_what_to_write() {
             "line 2, [default], `forward_key`: needs `true` or `false`, and this is a text",
         ),
         (
-            "[default]\nkey = { required = true }",
-            "line 2, [default], `key`: is not read here: it comes with the HTTP layer; remove it",
+            "[default]\nkey = { source = [\"cookie:k\"] }",
+            "line 2, [default], `key.source`: `cookie` is no place for a key; write \"header:NAME\", \"query:NAME\", \"body:/pointer\", \"template:{field}\" or \"automatic\"",
+        ),
+        (
+            "[default]\nkey = { source = [\"body:\"] }",
+            "line 2, [default], `key.source`: the whole body cannot be the key; name a member, such as `/idempotency_key`",
+        ),
+        (
+            "[default]\nkey = { source = [\"automatic\"], required = true }",
+            "line 2, [default], `key.required`: a key that is made automatically is never missing; remove one of the two",
+        ),
+        (
+            "[default]\nkey = { grammar = \"visble\" }",
+            "line 2, [default], `key.grammar`: `visble` is not known here; did you mean `visible`?",
+        ),
+        (
+            "[default]\nkey = { max_len = 0 }",
+            "line 2, [default], `key.max_len`: 0 would refuse every key; leave it out for the grammar's own limit",
+        ),
+        (
+            "[default]\nanswers = \"strip\"",
+            "line 2, [default], `answers`: `strip` is not known here; did you mean `stripe`?",
         ),
         (
             "[default]\nretry_gate = true",

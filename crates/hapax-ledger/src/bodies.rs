@@ -74,7 +74,10 @@ impl Bodies {
             None => Err(StoreError::Corrupt {
                 store: self.store.clone(),
                 place: format!("{DIR}/{}", name(body)),
-                reason: "the checksum does not match; look closer with `hapax_ledger::check`".into(),
+                reason: format!(
+                    "the checksum does not match; look closer with `hapax ledger check {}` [HX0024]",
+                    self.dir.parent().unwrap_or(&self.dir).display()
+                ),
             }),
         }
     }
@@ -134,8 +137,12 @@ impl Bodies {
     }
 
     fn failed(&self, error: &io::Error) -> StoreError {
-        let (store, reason) = (self.store.clone(), error.to_string());
-        if is_full(error) { StoreError::Full { store, reason } } else { StoreError::Unavailable { store, reason } }
+        let store = self.store.clone();
+        if is_full(error) {
+            StoreError::Full { store, reason: format!("a body does not fit on the disk: {error} [HX0026]") }
+        } else {
+            StoreError::Unavailable { store, reason: format!("its bodies cannot be used: {error}") }
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Report {
     pub bodies: u64,
     /// Ids with at least one whole entry.
     pub ids: u64,
+    /// Segments that hold nothing although later ones do. Harmless: the chain of frames goes on over them.
+    pub passed_over: u64,
     /// A frame that was never finished: harmless, the next start cuts it off.
     pub torn: Option<Damage>,
     /// Empty: all is well.
@@ -88,32 +90,50 @@ pub(crate) fn survey(
     let store = store_of(disk, dir)?;
     let files = Files::list(disk, dir)?;
     let mut report = Report::default();
-    let mut contents = Vec::new();
-    for &number in &files.segments {
-        let name = segment::name(number);
-        let file = disk.open(&dir.join(&name), Mode::Read).map_err(OpenError::io(dir.join(&name), "open it"))?;
-        match read_all(&*file, u64::MAX) {
-            Ok(bytes) => contents.push((number, bytes)),
-            Err(error) => report.add(name, 0, format!("it cannot be read: {error}")),
-        }
-    }
     let seed = |number| Seed::new(&store, number);
-    let last = contents.iter().rev().find(|(number, bytes)| frame::find_after(bytes, seed(*number), 0).is_some());
-    let last = last.map(|(number, _)| *number);
-    let mut before: Option<(u32, Option<Summary>)> = None;
-    for (number, bytes) in contents.iter().filter(|(number, _)| Some(*number) <= last) {
-        let number = *number;
-        if let Some((previous, _)) = before
-            && previous + 1 != number
+    // One segment at a time: all of them may be more than fits into memory.
+    let read = |number| {
+        let name = segment::name(number);
+        disk.open(&dir.join(name), Mode::Read).and_then(|file| read_all(&*file, u64::MAX))
+    };
+    let holds_frames = |number: &u32| {
+        // What cannot be read is reported below, so it counts as if it held some.
+        read(*number).map_or(true, |bytes| frame::find_after(&bytes, seed(*number), 0).is_some())
+    };
+    let last = files.segments.iter().rev().copied().find(holds_frames);
+    let mut seen: Option<u32> = None;
+    let mut known: Option<(u32, Option<Summary>)> = None;
+    for &number in files.segments.iter().filter(|number| Some(**number) <= last) {
+        if let Some(seen) = seen
+            && seen + 1 != number
         {
-            report.add(segment::name(previous + 1), 0, "the segment is missing");
+            report.add(segment::name(seen + 1), 0, "the segment is missing");
         }
-        let found = survey_segment(&mut report, number, bytes, seed(number), Some(number) == last, visit);
-        if let Some((previous, Some(known))) = before
-            && let Some((first_previous, _)) = found
-            && known.last_checksum != first_previous
-        {
-            report.add(segment::name(previous), known.end, "the segment's last frames are missing");
+        seen = Some(number);
+        report.segments += 1;
+        let bytes = match read(number) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                report.add(segment::name(number), 0, format!("it cannot be read: {error}"));
+                known = Some((number, None));
+                continue;
+            }
+        };
+        let place = Placed { number, seed: seed(number), is_oldest: known.is_none(), is_last: Some(number) == last };
+        match survey_segment(&mut report, &place, &bytes, visit) {
+            // It holds nothing. Whether it ever did is told by the frame behind it.
+            Surveyed::Nothing => {
+                report.passed_over += u64::from(known.is_some());
+                continue;
+            }
+            Surveyed::Frames { first_previous, summary } => {
+                if let Some((previous, Some(known))) = known
+                    && first_previous.is_some_and(|first| first != known.last_checksum)
+                {
+                    report.add(segment::name(previous), known.end, "the segment's last frames are missing");
+                }
+                known = Some((number, summary));
+            }
         }
         if files.hints.contains(&number) {
             let name = segment::hint_name(number);
@@ -123,26 +143,41 @@ pub(crate) fn survey(
                 report.add(name, 0, "the hint is damaged; it will be ignored");
             }
         }
-        report.segments += 1;
-        before = Some((number, found.and_then(|(_, summary)| summary)));
     }
-    if last.is_none() && contents.is_empty() {
+    if files.segments.is_empty() {
         report.add("*.seg".into(), 0, "all segments are missing");
     }
     survey_bodies(disk, dir, &store, &mut report)?;
     Ok(report)
 }
 
-/// Returns what the first frame names as its predecessor, and the summary if nothing was wrong.
+struct Placed {
+    number: u32,
+    seed: Seed,
+    /// No frame is known of an older one.
+    is_oldest: bool,
+    is_last: bool,
+}
+
+enum Surveyed {
+    /// Not one frame.
+    Nothing,
+    Frames {
+        /// What the frame at its start names as the one before it.
+        first_previous: Option<u32>,
+        /// Unless something was wrong.
+        summary: Option<Summary>,
+    },
+}
+
 fn survey_segment(
     report: &mut Report,
-    number: u32,
+    place: &Placed,
     bytes: &[u8],
-    seed: Seed,
-    is_last: bool,
     visit: &mut dyn FnMut(&[u8], &crate::entry::Entry<'_>),
-) -> Option<(u32, Option<Summary>)> {
-    let name = segment::name(number);
+) -> Surveyed {
+    let name = segment::name(place.number);
+    let seed = place.seed;
     let walked = walk::walk(bytes, seed, |_, _, _| {});
     let mut first_previous = None;
     let mut at = Some(0);
@@ -176,18 +211,20 @@ fn survey_segment(
     match walked {
         Err(broken) => {
             report.add(name, broken.offset, broken.what);
-            first_previous.map(|first| (first, None))
+            Surveyed::Frames { first_previous, summary: None }
         }
         Ok(walked) => {
             if walked.summary.is_none() && walked.data_behind.is_none() {
-                report.add(name.clone(), 0, "the segment holds no whole frame, and later ones do");
+                if place.is_oldest {
+                    report.add(name, 0, "the segment holds no whole frame, and later ones do");
+                }
+                return Surveyed::Nothing;
             }
-            if is_last && walked.torn && walked.data_behind.is_none() {
+            if place.is_last && walked.torn && walked.data_behind.is_none() {
                 let offset = walked.summary.map_or(0, |summary| summary.end);
                 report.torn = Some(Damage { file: name, offset, what: "a frame that was never finished".into() });
             }
-            let whole = walked.summary.filter(|_| walked.data_behind.is_none());
-            first_previous.map(|first| (first, whole))
+            Surveyed::Frames { first_previous, summary: walked.summary.filter(|_| walked.data_behind.is_none()) }
         }
     }
 }

@@ -17,16 +17,20 @@ use std::{
 use crate::{
     entry::What,
     frame::Frame,
-    segment::Segment,
+    segment::{self, Segment},
     shared::{Carried, Load, Request, Shared, Slice},
     slot::{GONE, REMOVED},
 };
 
+/// Passes without a find until it is no accident any more: what the index names is not there.
+const FRUITLESS: u32 = 3;
 const SLICE_BYTES: u64 = 256 * 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Cleaner {
     at: Option<(Arc<Segment>, u64)>,
+    /// How often in a row a whole pass found nothing of what the index names.
+    fruitless: u32,
     under_way: Option<Receiver<()>>,
 }
 
@@ -71,12 +75,20 @@ impl Cleaner {
         if sealed <= 2 * all_needed {
             return Ok(Cleaned::Nothing);
         }
+        let from_start = self.at.is_none();
         let slice = self.gather(shared, &oldest)?;
         if slice.is_empty() {
             // Nothing found though something is needed: it moved, or went, while we read. Look again from the start.
             self.at = None;
+            self.fruitless = if from_start { self.fruitless + 1 } else { 0 };
+            let still = shared.index.books().of_segment(oldest.number).slots;
+            if self.fruitless > FRUITLESS && still > 0 {
+                let what = format!("{} byte 0: {still} entries are missing", segment::name(oldest.number));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
             return Ok(Cleaned::Nothing);
         }
+        self.fruitless = 0;
         let (done, under_way) = sync_channel(1);
         if shared.queue.force(Request::Carry(Slice { items: slice, done })).is_ok() {
             self.under_way = Some(under_way);

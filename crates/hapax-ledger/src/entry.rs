@@ -23,7 +23,10 @@ use bytes::Bytes;
 use hapax_core::{Id, Millis, Stamp, Tag, Version};
 use hapax_store::{Counted, Due, Entry as Listed, Envelope, Kind, List};
 
-use crate::frame::{ALIGN, Seed, u32_at, u64_at};
+use crate::{
+    frame::{ALIGN, Seed, u32_at, u64_at},
+    slot::MOST_VERSION,
+};
 
 const RECORD: u8 = 1;
 const REMOVAL: u8 = 2;
@@ -110,9 +113,13 @@ impl<'a> Entry<'a> {
             REMOVAL if body.len() == 8 => What::Removal(Stamp(u64_at(body, 0)?)),
             _ => return None,
         };
+        let version = u64_at(head, 16)?;
+        if version == 0 || version > MOST_VERSION {
+            return None;
+        }
         Some(Self {
             id: Id(*bytes.get(32..)?.first_chunk()?),
-            version: Version(u64_at(head, 16)?),
+            version: Version(version),
             stamp: Stamp(u64_at(head, 24)?),
             carried: head[8] & CARRIED != 0,
             what,

@@ -21,7 +21,7 @@ use crate::{
     journal::Journal,
     log::Log,
     segment::{self, Segment},
-    slot::Slot,
+    slot::{MOST_VERSION, Slot},
     walk::{self, Summary, slot_of},
 };
 
@@ -81,7 +81,19 @@ impl Hint {
         if slots.len() as u64 != u64_at(bytes, 16)?.checked_mul(48)? {
             return None;
         }
-        Some(Self { summary, accounts, slots: slots.to_vec() })
+        let hint = Self { summary, accounts, slots: slots.to_vec() };
+        // It speaks of this segment, and of nothing beyond its end.
+        let inside = |slot: &Slot| {
+            let place = slot.place();
+            let end = place.offset + u64::from(place.length);
+            place.segment == number && end <= hint.summary.end && !slot.is_empty()
+        };
+        let versions = hint.summary.first_version..=MOST_VERSION + 1;
+        if !versions.contains(&hint.summary.next_version) {
+            return None;
+        }
+        let all_inside = hint.slots().all(|(slot, _)| inside(&slot));
+        all_inside.then_some(hint)
     }
 }
 

@@ -46,7 +46,11 @@ impl Keeper {
         match self.work() {
             Ok(cleaned) => cleaned,
             Err(error) => {
-                self.shared.poison(format!("keeping the log failed: {error}"));
+                if error.kind() == io::ErrorKind::InvalidData {
+                    self.shared.damaged(error);
+                } else {
+                    self.shared.poison(format!("keeping the log failed: {error}"));
+                }
                 Cleaned::Nothing
             }
         }
@@ -76,8 +80,7 @@ impl Keeper {
         if log.has_ready() {
             return Ok(());
         }
-        let newest = log.all().last().map_or(0, |segment| segment.size);
-        match log.make_ready((newest * 2).min(log.segment_bytes)) {
+        match log.make_ready() {
             // The writer knows, and lets only those on who are at work.
             Err(error) if is_full(&error) => Ok(()),
             done => done,

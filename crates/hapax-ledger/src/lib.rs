@@ -4,6 +4,8 @@
 //! know. `docs/ledger-format.md` has the bytes, the commit protocol, the argument why it is right, and what is assumed
 //! about the disk.
 
+#[doc(hidden)]
+pub mod any_bytes;
 mod append;
 mod aside;
 mod bodies;
@@ -58,4 +60,4 @@ pub use repair::repair;
 #[doc(hidden)]
 pub use repair::repair_on;
 #[doc(hidden)]
-pub use stepper::Stepper;
+pub use stepper::{KeeperSteps, Stepper, WriterSteps};

@@ -18,6 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::{
     disk::{Disk, File, Mode},
     frame::Seed,
+    options::Options,
     segment::{self, Segment},
 };
 
@@ -31,6 +32,7 @@ pub(crate) struct Log {
     pub(crate) dir: PathBuf,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) store: [u8; 16],
+    first_segment_bytes: u64,
     pub(crate) segment_bytes: u64,
     segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
     next: Mutex<Next>,
@@ -49,12 +51,13 @@ struct Next {
 }
 
 impl Log {
-    pub(crate) fn new(dir: PathBuf, disk: Arc<dyn Disk>, store: [u8; 16], segment_bytes: u64) -> Self {
+    pub(crate) fn new(options: &Options, store: [u8; 16]) -> Self {
         Self {
-            dir,
-            disk,
+            dir: options.path.clone(),
+            disk: options.disk.clone(),
             store,
-            segment_bytes,
+            first_segment_bytes: options.first_segment_bytes,
+            segment_bytes: options.segment_bytes,
             segments: RwLock::default(),
             next: Mutex::default(),
             tight: AtomicBool::new(false),
@@ -125,8 +128,8 @@ impl Log {
     }
 
     /// Makes the next segment ready, from a spare if there is one. In the background: zeroing takes its time.
-    pub(crate) fn make_ready(&self, size: u64) -> io::Result<()> {
-        let done = self.try_make_ready(size);
+    pub(crate) fn make_ready(&self) -> io::Result<()> {
+        let done = self.try_make_ready();
         match &done {
             Ok(()) => self.tight.store(false, Ordering::Release),
             Err(error) if is_full(error) => self.tight.store(true, Ordering::Release),
@@ -135,12 +138,12 @@ impl Log {
         done
     }
 
-    fn try_make_ready(&self, size: u64) -> io::Result<()> {
+    fn try_make_ready(&self) -> io::Result<()> {
         if self.has_ready() {
             return Ok(());
         }
         if self.next.lock().spares.is_empty() {
-            self.make_spare(size)?;
+            self.make_spare(self.next_size())?;
         }
         let mut next = self.next.lock();
         let Some((name, size)) = next.spares.pop() else { return Ok(()) };
@@ -154,6 +157,13 @@ impl Log {
         next.ready = Some(segment.clone());
         self.segments.write().insert(number, segment);
         Ok(())
+    }
+
+    /// Twice as large as the newest. That one may have been growing when its process was killed, and be as small as the
+    /// few frames it holds: the next one is none the smaller for it.
+    fn next_size(&self) -> u64 {
+        let newest = self.segments.read().values().next_back().map_or(0, |segment| segment.size);
+        (newest * 2).clamp(self.first_segment_bytes, self.segment_bytes)
     }
 
     /// Writes a file of zeros. Blocks that were written before sync much faster than fresh ones.

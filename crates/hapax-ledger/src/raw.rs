@@ -85,8 +85,7 @@ impl Drop for RawLog {
 fn keep(log: &Log, closed: &AtomicBool) {
     while !closed.load(Ordering::Acquire) {
         if !log.has_ready() {
-            let newest = log.all().last().map_or(0, |segment| segment.size);
-            let _ = log.make_ready((newest * 2).min(log.segment_bytes));
+            let _ = log.make_ready();
         }
         thread::park_timeout(Duration::from_millis(100));
     }

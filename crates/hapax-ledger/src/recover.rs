@@ -24,6 +24,7 @@ use crate::{
     options::Options,
     segment::{self, Segment},
     shared::Stored,
+    slot::LIVE,
     walk::{self, Summary, slot_of},
 };
 
@@ -96,7 +97,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
         Some(store) => store,
         None => create(options, &files)?,
     };
-    let log = Arc::new(Log::new(dir.to_owned(), disk.clone(), store, options.segment_bytes));
+    let log = Arc::new(Log::new(options, store));
     if known.is_none() {
         files = Files::list(&**disk, dir)?;
     }
@@ -349,6 +350,12 @@ fn settle(index: &Index, log: &Log, time: &StoreTime, options: &Options, dir: &P
         let Some(Stored { id, version, stamp, record: Some(envelope) }) = stored else {
             return Err(corrupt(dir, segment::name(place.segment), place.offset, "a record is damaged"));
         };
+        // What a hint said of it must be true: a slot that waits for a live record which never comes would be waited for.
+        let is_live = envelope.lease_end.is_some() || envelope.in_doubt;
+        if index.key(&id) != slot.key() || is_live != slot.has(LIVE) {
+            let what = "a record is another one than its hint says; remove the hint";
+            return Err(corrupt(dir, segment::name(place.segment), place.offset, what));
+        }
         index.revive(Live { id, version, stamp, envelope });
     }
     // Asked for by the sweeper, which can wait; the start cannot.

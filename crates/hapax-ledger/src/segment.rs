@@ -77,7 +77,9 @@ impl Segment {
     }
 
     pub(crate) fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
+        // No more than there can be, whatever a damaged length says.
+        let there = self.size.max(self.end()).saturating_sub(offset);
+        let mut bytes = vec![0; length.min(usize::try_from(there).unwrap_or(usize::MAX))];
         let read = self.file.read_at(&mut bytes, offset)?;
         bytes.truncate(read);
         Ok(bytes)
@@ -100,7 +102,7 @@ impl Segment {
         }
         Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("no whole frame at {} byte {offset}", name(self.number)),
+            format!("{} byte {offset}: there is no whole frame", name(self.number)),
         ))
     }
 }

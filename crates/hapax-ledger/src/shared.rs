@@ -15,7 +15,7 @@ use crate::{
     bodies::Bodies,
     clock::StoreTime,
     entry::{Entry, What},
-    index::Index,
+    index::{Index, Live, Spent},
     log::Log,
     poison::Poison,
     queue::Queue,
@@ -63,7 +63,8 @@ pub(crate) struct SwapRequest {
     pub(crate) key: Key,
     pub(crate) id: Id,
     pub(crate) expected: Version,
-    pub(crate) next: Option<Envelope>,
+    /// `None`: to be removed.
+    pub(crate) next: Option<Arc<Live>>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
@@ -72,6 +73,7 @@ pub(crate) enum Reply {
     Swapped {
         version: Version,
         stamp: Stamp,
+        spent: Spent,
     },
     /// The caller reads for itself what stands there now.
     Conflict,
@@ -116,7 +118,7 @@ impl Shared {
         StoreError::Corrupt {
             store: self.name.clone(),
             place: format!("{} byte {}", segment::name(place.segment), place.offset),
-            reason: format!("{reason}; look closer with `hapax_ledger::check`"),
+            reason: format!("{reason}; {}", self.next_step()),
         }
     }
 
@@ -128,9 +130,22 @@ impl Shared {
         }
     }
 
-    pub(crate) fn poison(&self, why: String) {
-        self.poison.set(format!("{why}; restart to recover all that was acknowledged"));
+    pub(crate) fn poison(&self, why: impl std::fmt::Display) {
+        self.poison.set(format!("{why}; restart to recover all that was acknowledged [HX0027]"));
         self.watchers.wake_all();
+    }
+
+    /// What was durable no longer is as it was. Nobody can say what else is not, so this is no better than a failed write.
+    pub(crate) fn damaged(&self, where_and_what: impl std::fmt::Display) {
+        self.poison.set(format!("it is damaged: {where_and_what}; {}", self.next_step()));
+        self.watchers.wake_all();
+    }
+
+    fn next_step(&self) -> String {
+        let path = self.log.dir.display();
+        format!(
+            "look closer with `hapax ledger check {path}`, save what is whole with `hapax ledger repair {path} --to COPY` [HX0024]"
+        )
     }
 
     pub(crate) fn visible(&self) -> Version {

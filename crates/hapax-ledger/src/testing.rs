@@ -1,4 +1,39 @@
-//! Random numbers for tests: one seed, printed, one history.
+//! For tests: random numbers (one seed, printed, one history), and a directory as an earlier build left it.
+
+use std::{path::Path, sync::Arc};
+
+use hapax_core::{Id, Stamp, Version};
+
+use crate::{
+    append::{Appender, Start},
+    disk::{Disk, RecordingDisk},
+    entry,
+    options::Options,
+    recover,
+};
+
+/// Two writes, with an empty segment between theirs: `/l`, as builds before the first release could leave it.
+#[must_use]
+#[allow(clippy::unwrap_used, reason = "for tests, on a disk in memory")]
+pub fn passed_over() -> (RecordingDisk, [Id; 2]) {
+    let disk = RecordingDisk::default();
+    let options = Options::new("/l").segment_bytes(4096, 4096).disk(Arc::new(disk.clone()));
+    let ids = [Id([1; 32]), Id([2; 32])];
+    disk.create_dir(Path::new("/l")).unwrap();
+    let opened = recover::open(&options).unwrap();
+    let mut appender = Appender::new(opened.log.clone(), opened.tail);
+    for id in ids {
+        if id == ids[1] {
+            opened.log.roll().unwrap();
+            appender.pass_over().unwrap();
+        }
+        assert!(matches!(appender.start(entry::REMOVAL_BYTES), Ok(Start::Ready)));
+        let version = Version(appender.version());
+        appender.add(true, |buffer| entry::put_removal(buffer, &id, version, Stamp(5), Stamp(5), false));
+        assert!(appender.commit(5).is_ok());
+    }
+    (disk, ids)
+}
 
 /// xorshift64*; the seed is printed, and taken back from `HAPAX_SEED`.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use crate::{
     entry::{Entry, Record, What},
     frame::{self, Frame, Header, Seed},
     index::Index,
-    slot::{LISTED, LIVE, NOBODY, Place, REMOVED, Slot, TOMBSTONE},
+    slot::{LISTED, LIVE, MOST_VERSION, NOBODY, Place, REMOVED, Slot, TOMBSTONE},
 };
 
 /// What is known of a segment after it was read.
@@ -57,7 +57,8 @@ pub(crate) fn walk(bytes: &[u8], seed: Seed, mut visit: impl FnMut(u64, &[u8], &
             last_checksum: header.previous,
             ..Summary::default()
         });
-        if header.previous != known.last_checksum || header.first_version < known.next_version {
+        let follows = (known.next_version..=MOST_VERSION + 1).contains(&header.first_version);
+        if header.previous != known.last_checksum || !follows {
             return Err(Broken { offset, what: "a frame does not follow the one before".into() });
         }
         known.next_version = header.first_version;

@@ -125,12 +125,7 @@ impl Writer {
     }
 
     fn batch(&mut self) {
-        if let Some(why) = self.shared.poison.why() {
-            let error = self.shared.unavailable(why);
-            self.errands.clear();
-            for swap in self.waiting.drain(..) {
-                let _ = swap.reply.send(Reply::Failed(error.clone()));
-            }
+        if self.refuses() {
             return;
         }
         let stamp = Stamp(self.shared.time.now().0.max(self.appender.last_stamp));
@@ -143,6 +138,10 @@ impl Writer {
                 break;
             }
         }
+        // Where no segment could be started, nobody of this batch is told anything else.
+        if !started && self.refuses() {
+            return;
+        }
         for _ in 0..self.errands.len() {
             match self.errands.pop_front() {
                 Some(Request::Carry(slice)) => {
@@ -153,6 +152,9 @@ impl Writer {
                 Some(Request::Mark) => mark = true,
                 None => {}
             }
+        }
+        if !started && self.refuses() {
+            return;
         }
         let anything = started && !self.appender.is_empty();
         let outcome = if anything {
@@ -179,6 +181,19 @@ impl Writer {
         self.overlay.clear();
     }
 
+    /// After an I/O error: whoever waits is told so.
+    fn refuses(&mut self) -> bool {
+        let Some(why) = self.shared.poison.why() else { return false };
+        let error = self.shared.unavailable(why);
+        self.errands.clear();
+        self.slices.clear();
+        let waiting = self.waiting.drain(..).map(|swap| swap.reply);
+        for reply in waiting.chain(self.conflicts.drain(..)) {
+            let _ = reply.send(Reply::Failed(error.clone()));
+        }
+        true
+    }
+
     /// Gives back what does not fit into this frame.
     fn take_swap(&mut self, swap: SwapRequest, stamp: Stamp, started: &mut bool) -> Option<SwapRequest> {
         let (current, at_work) = match self.overlay.get(&swap.key) {
@@ -189,7 +204,7 @@ impl Writer {
             self.conflicts.push(swap.reply);
             return None;
         }
-        let size = swap.next.as_ref().map_or(REMOVAL_BYTES, entry::size_of);
+        let size = swap.next.as_ref().map_or(REMOVAL_BYTES, |record| entry::size_of(&record.envelope));
         if !*started {
             match self.appender.start(size) {
                 Ok(Start::Ready) => *started = true,
@@ -199,8 +214,7 @@ impl Writer {
                 }
                 Err(error) => {
                     self.shared.poison(format!("cannot start a segment: {error}"));
-                    let _ = swap.reply.send(Reply::Failed(self.shared.unavailable(error.to_string())));
-                    return None;
+                    return Some(swap);
                 }
             }
         }
@@ -223,14 +237,17 @@ impl Writer {
         }
         let SwapRequest { key, id, next, reply, .. } = swap;
         let update = match next {
-            Some(envelope) => {
-                let place = self.appender.add(true, |buffer| entry::put_record(buffer, &id, version, stamp, &envelope));
-                Update::record(key, id, version, stamp, place, envelope)
+            Some(mut record) => {
+                let written = Arc::make_mut(&mut record);
+                (written.version, written.stamp) = (version, stamp);
+                let put = |buffer: &mut Vec<u8>| entry::put_record(buffer, &id, version, stamp, &record.envelope);
+                let place = self.appender.add(true, put);
+                Update::record(key, place, record)
             }
             None => {
                 let place =
                     self.appender.add(true, |buffer| entry::put_removal(buffer, &id, version, stamp, stamp, false));
-                Update::removal(key, id, version, stamp, place)
+                Update::removal(key, version, stamp, place)
             }
         };
         self.overlay.insert(key, version);
@@ -296,11 +313,12 @@ impl Writer {
             if count % SHOWN_AT_ONCE == SHOWN_AT_ONCE - 1 {
                 parking_lot::MutexGuard::bump(&mut books);
             }
-            replies.push((reply, update.slot.key(), update.slot.version()));
+            let (key, version) = (update.slot.key(), update.slot.version());
             if let Some(journal) = journal.as_mut() {
                 journal.add(update.slot, update.tags);
             }
-            shared.index.apply(&mut books, update, shared.memory);
+            let spent = shared.index.apply(&mut books, update, shared.memory);
+            replies.push((reply, key, version, spent));
         }
         for moved in self.moved.drain(..) {
             let Moved { key, version, from, to, marker } = moved;
@@ -312,9 +330,9 @@ impl Writer {
         drop(books);
         drop(journal);
         shared.visible.store(self.appender.next_version - 1, Ordering::Release);
-        for (reply, key, version) in replies {
+        for (reply, key, version, spent) in replies {
             shared.watchers.wake(key);
-            let _ = reply.send(Reply::Swapped { version, stamp });
+            let _ = reply.send(Reply::Swapped { version, stamp, spent });
         }
         for reply in self.conflicts.drain(..) {
             let _ = reply.send(Reply::Conflict);
@@ -358,7 +376,7 @@ impl Writer {
     fn full(&self) -> StoreError {
         StoreError::Full {
             store: self.shared.name.clone(),
-            reason: "the disk has no room for another segment; attempts under way may still end".into(),
+            reason: "the disk has no room for another segment; attempts under way may still end [HX0026]".into(),
         }
     }
 }

@@ -188,7 +188,11 @@ fn a_flipped_bit_is_refused_and_located_or_harmless_but_never_served() {
                     );
                     assert!(expected, "{what}: {text}");
                     if let OpenError::Corrupt { damage, .. } = &error {
-                        assert!(text.contains("hapax_ledger::check") && text.contains("repair"), "{text}");
+                        assert!(
+                            text.contains("`hapax ledger check /l`")
+                                && text.contains("`hapax ledger repair /l --to COPY`"),
+                            "{text}"
+                        );
                         assert!(damage.file.ends_with(".seg"), "{text}");
                     }
                     refused += 1;
@@ -393,4 +397,52 @@ fn a_missing_segment_is_named() {
     let error = Stepped::open(options(Arc::new(without), &clock)).err().unwrap();
     let OpenError::Corrupt { damage, .. } = &error else { panic!("{error}") };
     assert!(names[1].ends_with(&damage.file), "{error}");
+}
+
+/// A bit flips in an old segment while the ledger runs. The cleaning comes by, and once stopped there without a word: the
+/// log grew until the disk was full, and nobody knew why.
+#[test]
+fn damage_that_the_cleaning_finds_is_said_aloud_with_its_place() {
+    let (disk, clock) = (FaultyDisk::new(Arc::new(RecordingDisk::default())), ManualClock::new());
+    let mut ledger = Stepped::open(options(Arc::new(disk.clone()), &clock).removal_memory(Millis(10))).unwrap();
+    for number in 0..12 {
+        ledger.put(id(number), Some(envelope(vec![7; 300])));
+    }
+    ledger.settle();
+    disk.flip(Flip { path: "/l/00000001.seg".into(), offset: 60, mask: 4 });
+    let mut said = None;
+    for number in 100..400 {
+        let record = Envelope { gone: Some(Due::After(Millis(1))), ..envelope(vec![7; 300]) };
+        match ledger.swap(id(number), Version::NEVER, Some(record)) {
+            Ok(_) => {}
+            Err(StoreError::Unavailable { reason, .. }) => {
+                said = Some(reason);
+                break;
+            }
+            Err(other) => panic!("{other}"),
+        }
+        clock.advance(20);
+        ledger.stepper.keep();
+        ledger.stepper.write();
+    }
+    let said = said.unwrap_or_else(|| panic!("nobody was told: {:?}", ledger.ledger.status()));
+    assert!(said.contains("00000001.seg byte 0") && said.contains("`hapax ledger check /l`"), "{said}");
+    assert!(said.ends_with("[HX0024]"), "{said}");
+    assert_eq!(ledger.ledger.status().poisoned.as_ref(), Some(&said));
+    assert!(ledger.get(id(3)).is_err(), "a damaged ledger answers");
+}
+
+/// A body whose sync fails: the record that would name it must not come to be, and nobody may believe the next sync.
+#[test]
+fn a_body_that_cannot_be_synced_poisons_the_ledger() {
+    let (disk, clock) = (FaultyDisk::new(Arc::new(RecordingDisk::default())), ManualClock::new());
+    let ledger = Stepped::open(options(Arc::new(disk.clone()), &clock)).unwrap();
+    let put = |fill: u8| now(ledger.ledger.put_body(&id(1), hapax_store::BodyId([fill; 32]), vec![fill; 50].into()));
+    put(1).unwrap();
+    // Create, write, sync.
+    disk.fail(4, Fault::Before(io::ErrorKind::Other));
+    let failed = put(2);
+    assert!(matches!(failed, Err(StoreError::Unavailable { .. })), "{failed:?}");
+    assert!(ledger.ledger.status().poisoned.is_some_and(|why| why.ends_with("[HX0027]")));
+    assert!(put(3).is_err());
 }

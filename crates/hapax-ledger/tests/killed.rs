@@ -19,7 +19,7 @@ use std::{
 
 use common::*;
 use hapax_core::{Millis, Version};
-use hapax_ledger::{Ledger, Options};
+use hapax_ledger::{Ledger, Options, check};
 use hapax_store::{Due, Envelope, Store, Swap};
 
 const ROUNDS: u64 = 20;
@@ -123,6 +123,8 @@ fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
         }
         killer.join().unwrap();
         from += 1_000;
+        let report = check(&dir.0).unwrap();
+        assert!(report.is_whole() && report.passed_over == 0, "round {round}: {report:?}");
         let ledger = Ledger::open_with(options(dir.0.to_str().unwrap()))
             .unwrap_or_else(|error| panic!("round {round}: {error}"));
         for (&number, &(done, version)) in &acknowledged {

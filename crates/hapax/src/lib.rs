@@ -53,6 +53,8 @@ pub use hapax_engine::{
 };
 pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, conformance};
 
+#[cfg(feature = "http")]
+pub use hapax_http::{self as http, Layer};
 #[cfg(feature = "ledger")]
 pub use hapax_ledger::{self as ledger, Ledger};
 #[cfg(feature = "postgres")]
@@ -116,6 +118,12 @@ impl Hapax {
 impl From<Engine> for Hapax {
     fn from(engine: Engine) -> Self {
         Self { engine }
+    }
+}
+
+impl From<Hapax> for Engine {
+    fn from(hapax: Hapax) -> Self {
+        hapax.engine
     }
 }
 

@@ -5,8 +5,10 @@ mod client_key;
 mod codec;
 mod fingerprint;
 mod key_header;
+mod ledger;
 mod pointer;
 mod policy_file;
+mod problem;
 mod rules;
 mod template;
 
@@ -30,12 +32,14 @@ pub(crate) static ALL: &[Target] = &[
     key_header::TARGET,
     codec::TARGET,
     policy_file::TARGET,
+    problem::TARGET,
     canonical_json::TARGET,
     template::TARGET,
     pointer::TARGET,
     fingerprint::TARGET,
     rules::TARGET,
     client_key::TARGET,
+    ledger::TARGET,
 ];
 
 /// What must hold, or a sentence about it.

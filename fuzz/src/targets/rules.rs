@@ -77,7 +77,7 @@ fn policy(pick: u8) -> Policy {
         open_retention: Some(Span::For(Millis(40))),
         tombstone_retention: Span::For(Millis(200)),
         after_window: (pick & 16 != 0).then_some(AfterWindow::Refuse),
-        mismatch_in_flight: if pick & 32 != 0 { MismatchInFlight::InFlight } else { MismatchInFlight::Mismatch },
+        mismatch_in_flight: (pick & 32 != 0).then_some(MismatchInFlight::InFlight),
         on_mismatch: if pick & 64 != 0 { OnMismatch::Observe } else { OnMismatch::Reject },
         on_lapse: [lapse; 5],
         ..Preset::Standard.policy()
@@ -285,6 +285,7 @@ fn begin(bytes: &mut Bytes<'_>) -> Begin {
             principal: None,
             key_hash: [0; 8],
         }),
+        ties: None,
     }
 }
 

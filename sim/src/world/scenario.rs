@@ -175,7 +175,7 @@ fn policy(dice: &mut Seeded) -> Policy {
         policy.on_mismatch = OnMismatch::Observe;
     }
     if dice.chance(300) {
-        policy.mismatch_in_flight = MismatchInFlight::InFlight;
+        policy.mismatch_in_flight = Some(MismatchInFlight::InFlight);
     }
     if dice.chance(60) {
         policy.fingerprint.mode = FingerprintMode::Off;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::examples;
 use crate::failure::Result;
 use crate::program::Program;
-use crate::{model, process, servers, tidy, tools};
+use crate::{model, process, python, servers, tidy, tools};
 
 pub(super) struct Step {
     /// For `--only` and `--skip`.
@@ -38,6 +38,7 @@ pub(super) fn all() -> Vec<Step> {
             about: "everything builds",
             action: Action::Run(&[&["cargo", "build", "--workspace", "--all-targets"]]),
         },
+        Step { name: "python", about: "clients that others wrote, for the tests", action: Action::Call(python) },
         Step { name: "tests", about: "all tests", action: Action::Call(tests) },
         Step {
             name: "doc-tests",
@@ -73,6 +74,11 @@ fn deny(root: &Path) -> Result<Done> {
         return Ok(Done::Skipped("cargo-deny is not installed; `cargo xtask deny` installs and runs it".to_owned()));
     }
     process::run(root, &["cargo", "deny", "check"])?;
+    Ok(Done::Passed)
+}
+
+fn python(root: &Path) -> Result<Done> {
+    python::install(root)?;
     Ok(Done::Passed)
 }
 

@@ -44,6 +44,24 @@ impl Secret {
         data_encoding::HEXLOWER.encode(&self.short_digest(key))
     }
 
+    /// A digest of labelled parts under this secret, in hexadecimal: for what is compared again and must not be read,
+    /// such as a credential. `purpose` keeps digests for different ends apart.
+    #[must_use]
+    pub fn digest_of(&self, purpose: &str, parts: &[(&[u8], &[u8])]) -> String {
+        let mut mac = self.start();
+        // Each part with its length, so that no two lists look alike.
+        let mut add = |bytes: &[u8]| {
+            mac.update(&(bytes.len() as u64).to_be_bytes());
+            mac.update(bytes);
+        };
+        add(purpose.as_bytes());
+        for (label, value) in parts {
+            add(label);
+            add(value);
+        }
+        data_encoding::HEXLOWER.encode(&mac.finalize().into_bytes())
+    }
+
     /// The bytes behind [`Secret::short_hash`].
     #[must_use]
     pub fn short_digest(&self, key: &Key) -> [u8; 8] {

@@ -1,5 +1,6 @@
 //! What a surface wants: how long, how many, and what to do when it is not clear.
 
+mod key_rules;
 mod preset;
 mod validate;
 
@@ -7,8 +8,14 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::{Effect, Millis, OutcomeClass, Span, record::Rules};
+use crate::{
+    Effect, Millis, OutcomeClass, Span,
+    identity::{Pointer, PointerError, Selection},
+    meaning::Answers,
+    record::Rules,
+};
 
+pub use key_rules::{GrammarName, KeyRules};
 pub use preset::Preset;
 pub use validate::{PolicyError, PolicyWarning, Problem};
 
@@ -141,6 +148,21 @@ pub struct FingerprintRules {
     pub ignore: Vec<Arc<str>>,
 }
 
+impl FingerprintRules {
+    /// What of a JSON body is compared, as the pointers say; beyond them, `also` is left out.
+    pub fn selection(&self, also: impl IntoIterator<Item = Pointer>) -> Result<Selection, PointerError> {
+        let pointers =
+            |texts: &[Arc<str>]| texts.iter().map(|text| Pointer::parse(text)).collect::<Result<Vec<_>, _>>();
+        let fields = pointers(&self.fields)?;
+        let mut ignore = pointers(&self.ignore)?;
+        ignore.extend(also);
+        // No fields named means all of them. A selection of none would guard nothing.
+        let all = Selection::all();
+        let selected = if fields.is_empty() { all } else { all.fields(fields) };
+        selected.ignore(ignore)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
     Enforce,
@@ -156,7 +178,8 @@ pub struct Policy {
     pub max_attempt: Option<Millis>,
     pub on_in_flight: OnInFlight,
     pub on_mismatch: OnMismatch,
-    pub mismatch_in_flight: MismatchInFlight,
+    /// `None`: as the caller's dialect has it, without one a mismatch.
+    pub mismatch_in_flight: Option<MismatchInFlight>,
     /// `None`: open for pure and idempotent effects, in doubt for all others.
     pub on_lapse: [Option<OnLapse>; 5],
     /// `None`: refuse for irreversible effects, new for all others.
@@ -172,6 +195,9 @@ pub struct Policy {
     pub on_store_error: OnStoreError,
     pub capture: Capture,
     pub fingerprint: FingerprintRules,
+    pub key: KeyRules,
+    /// What the statuses of HTTP answers mean.
+    pub answers: Answers,
     pub forward_key: bool,
     pub mode: Mode,
     /// How often the sweeper passes.

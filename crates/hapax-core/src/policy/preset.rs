@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use crate::{Millis, Span};
+use crate::{Millis, Span, identity::KeySource, meaning::Answers};
 
 use super::{
-    Capacity, Capture, FingerprintMode, FingerprintRules, Keep, MismatchInFlight, Mode, OnFull, OnInFlight, OnLapse,
+    Capacity, Capture, FingerprintMode, FingerprintRules, Keep, KeyRules, Mode, OnFull, OnInFlight, OnLapse,
     OnMismatch, OnStoreError, OnUncaptured, Policy, Treatment,
 };
 
@@ -72,10 +72,12 @@ impl Preset {
         let base = standard(self.name());
         let policy = match self {
             Self::Standard => base,
-            Self::Stripe => Policy { retryable_failure: Treatment::Replay(DAY), ..base },
-            Self::Openwop => {
-                Policy { capacity: Capacity { on_full: OnFull::EvictOldestFinal, ..base.capacity }, ..base }
-            }
+            Self::Stripe => Policy { retryable_failure: Treatment::Replay(DAY), answers: Answers::Stripe, ..base },
+            Self::Openwop => Policy {
+                capacity: Capacity { on_full: OnFull::EvictOldestFinal, ..base.capacity },
+                answers: Answers::Openwop,
+                ..base
+            },
             Self::Activity => kept_for(base, Millis::from_days(14)),
             Self::Job => Policy {
                 success: Span::For(Millis::from_secs(300)),
@@ -90,6 +92,7 @@ impl Preset {
                 retryable_failure: Treatment::Release,
                 capacity: Capacity::of(10_000_000, OnFull::RejectNew),
                 capture: Capture { keep: Keep::Handle, ..base.capture.clone() },
+                key: KeyRules { source: Some(KeySource::of_run().into()), ..KeyRules::default() },
                 ..base
             },
             Self::Bus => Policy {
@@ -129,7 +132,7 @@ fn standard(name: &str) -> Policy {
         max_attempt: None,
         on_in_flight: OnInFlight::Wait { most: Millis::from_secs(10) },
         on_mismatch: OnMismatch::Reject,
-        mismatch_in_flight: MismatchInFlight::Mismatch,
+        mismatch_in_flight: None,
         on_lapse: [None; 5],
         after_window: None,
         success: DAY,
@@ -148,6 +151,8 @@ fn standard(name: &str) -> Policy {
             on_uncaptured: OnUncaptured::Refuse,
         },
         fingerprint: FingerprintRules { mode: FingerprintMode::Enforce, fields: Vec::new(), ignore: Vec::new() },
+        key: KeyRules::default(),
+        answers: Answers::Standard,
         forward_key: true,
         mode: Mode::Enforce,
         sweep: Millis::from_secs(10),

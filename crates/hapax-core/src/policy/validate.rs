@@ -1,6 +1,9 @@
 use std::fmt;
 
-use crate::{Effect, Millis, Span, identity::Pointer};
+use crate::{
+    Effect, Millis, Span,
+    identity::{KeySource, Pointer},
+};
 
 use super::{FingerprintMode, Mode, OnFull, OnInFlight, OnLapse, OnStoreError, OnUncaptured, Policy, Treatment};
 
@@ -91,6 +94,7 @@ impl Policy {
                 wrong("fingerprint", &format!("`{pointer}` is no JSON pointer: {error}"));
             }
         }
+        self.check_key(&mut wrong);
         if self.sweep == Millis::ZERO {
             wrong("sweep", "0 would never rest; give a length such as 10s");
         }
@@ -132,6 +136,32 @@ impl Policy {
         }
         if capacity.on_full == OnFull::EvictOldestFinal && capacity.max_tombstones == 0 {
             wrong("capacity.max_tombstones", "evicting leaves tombstones; give them room, or say `reject_new`");
+        }
+    }
+
+    fn check_key(&self, wrong: &mut impl FnMut(&'static str, &str)) {
+        let key = &self.key;
+        if key.max_len == Some(0) {
+            wrong("key.max_len", "0 would refuse every key; leave it out for the grammar's own limit");
+        }
+        let Some(source) = &key.source else { return };
+        if source.is_empty() {
+            wrong("key.source", "without a place no key is ever found; leave it out for the dialect's own");
+        }
+        for place in source {
+            match place {
+                KeySource::JsonPointer(pointer) if pointer.tokens().is_empty() => {
+                    wrong("key.source", "the whole body cannot be the key; name a member, such as `/idempotency_key`");
+                }
+                KeySource::Automatic if key.required == Some(true) => {
+                    wrong("key.required", "a key that is made automatically is never missing; remove one of the two");
+                }
+                KeySource::Header(_)
+                | KeySource::Query(_)
+                | KeySource::JsonPointer(_)
+                | KeySource::Template(_)
+                | KeySource::Automatic => {}
+            }
         }
     }
 

@@ -2,9 +2,10 @@
 
 use hapax_core::{
     Effect, Policy,
+    meaning::Answers,
     policy::{
-        Admission, AfterWindow, Capacity, FingerprintMode, Keep, MismatchInFlight, Mode, OnFull, OnInFlight, OnLapse,
-        OnMismatch, OnStoreError, OnUncaptured,
+        Admission, AfterWindow, Capacity, FingerprintMode, GrammarName, Keep, MismatchInFlight, Mode, OnFull,
+        OnInFlight, OnLapse, OnMismatch, OnStoreError, OnUncaptured,
     },
 };
 use toml::{
@@ -12,9 +13,9 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{section::Section, suggest, value};
+use super::{key, section::Section, suggest, value};
 
-pub(super) const KNOBS: [&str; 20] = [
+pub(super) const KNOBS: [&str; 22] = [
     "lease",
     "max_attempt",
     "on_in_flight",
@@ -32,6 +33,8 @@ pub(super) const KNOBS: [&str; 20] = [
     "on_store_error",
     "capture",
     "fingerprint",
+    "key",
+    "answers",
     "forward_key",
     "mode",
     "sweep",
@@ -69,7 +72,8 @@ fn turn(section: &mut Section<'_, '_>, policy: &mut Policy, knob: &str, value: &
             value::choice(value, &[("reject", OnMismatch::Reject), ("observe", OnMismatch::Observe)])
         }),
         "mismatch_in_flight" => set.to(&mut policy.mismatch_in_flight, |value| {
-            value::choice(value, &[("mismatch", MismatchInFlight::Mismatch), ("in_flight", MismatchInFlight::InFlight)])
+            let words = [("mismatch", MismatchInFlight::Mismatch), ("in_flight", MismatchInFlight::InFlight)];
+            value::choice(value, &words).map(Some)
         }),
         "on_lapse" => on_lapse(section, policy, value),
         "after_window" => set.to(&mut policy.after_window, |value| {
@@ -87,12 +91,15 @@ fn turn(section: &mut Section<'_, '_>, policy: &mut Policy, knob: &str, value: &
         }),
         "capture" => capture(section, policy, value),
         "fingerprint" => fingerprint(section, policy, value),
+        "key" => key_rules(section, policy, value),
+        "answers" => set.to(&mut policy.answers, |value| {
+            value::choice(value, &Answers::ALL.map(|answers| (answers.name(), answers)))
+        }),
         "forward_key" => set.to(&mut policy.forward_key, value::flag),
         "mode" => set.to(&mut policy.mode, |value| {
             value::choice(value, &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)])
         }),
         "sweep" => set.to(&mut policy.sweep, value::millis),
-        "key" => section.wrong(knob, "is not read here: it comes with the HTTP layer; remove it".to_owned()),
         "retry_gate" => section.wrong(knob, "is not read here: it comes with the queue; remove it".to_owned()),
         "policy" => {
             section.wrong(knob, "a policy starts from a `preset`, not from another policy; name one".to_owned());
@@ -281,5 +288,17 @@ fn fingerprint(section: &mut Section<'_, '_>, policy: &mut Policy, value: &Value
         }),
         "fields" => set.to(&mut rules.fields, |value| value::texts(value, value::pointer)),
         _ => set.to(&mut rules.ignore, |value| value::texts(value, value::inner_pointer)),
+    });
+}
+
+fn key_rules(section: &mut Section<'_, '_>, policy: &mut Policy, value: &Value<'_>) {
+    let rules = &mut policy.key;
+    members(section, "key", value, &["source", "required", "grammar", "max_len"], |set, member| match member {
+        "source" => set.to(&mut rules.source, |value| key::sources(value).map(Some)),
+        "required" => set.to(&mut rules.required, |value| value::flag(value).map(Some)),
+        "grammar" => set.to(&mut rules.grammar, |value| {
+            value::choice(value, &GrammarName::ALL.map(|grammar| (grammar.name(), grammar))).map(Some)
+        }),
+        _ => set.to(&mut rules.max_len, |value| value::small_count(value).map(Some)),
     });
 }

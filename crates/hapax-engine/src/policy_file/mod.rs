@@ -4,12 +4,13 @@
 //! unit or a value that a rule forbids is refused, with its line, the rule and what to write instead, and all of them
 //! at once. `docs/policy-file.md` has the format.
 
+mod key;
 mod knobs;
 mod length;
 mod report;
 mod section;
-mod suggest;
-mod value;
+pub mod suggest;
+pub mod value;
 
 use std::collections::BTreeMap;
 
@@ -21,15 +22,20 @@ use toml::{
 
 use crate::engine::Policies;
 
-pub use report::{FileProblem, PolicyFileError, PolicyFileWarning};
+pub use report::{FileProblem, PolicyFileError, PolicyFileWarning, Report, short};
+pub use section::Section;
 
 use knobs::KNOBS;
-use report::Report;
-use section::Section;
 
-type Named<'t, 'i> = (&'t Spanned<DeString<'i>>, &'t DeTable<'i>);
+/// A table with its name.
+pub type Named<'t, 'i> = (&'t Spanned<DeString<'i>>, &'t DeTable<'i>);
 
 const ROOT: [&str; 3] = ["default", "policy", "surface"];
+
+/// A length of time as it stands in a file.
+pub(crate) fn length(text: &str) -> Result<hapax_core::Millis, String> {
+    length::parse(text)
+}
 
 impl Policies {
     /// The longest policy file that is read.
@@ -38,6 +44,17 @@ impl Policies {
     /// Reads a policy file: the policies, and what is odd about them. A file with anything wrong is refused whole, with
     /// every problem in it.
     pub fn from_toml(text: &str) -> Result<(Self, Vec<PolicyFileWarning>), PolicyFileError> {
+        let ((policies, ()), odd) = Self::from_toml_beside(text, &[], |_, _| ())?;
+        Ok((policies, odd))
+    }
+
+    /// As [`Policies::from_toml`], for a file that holds more than policies: tables with these names at its top are left
+    /// to `read`, and what it reports is told together with all else.
+    pub fn from_toml_beside<T>(
+        text: &str,
+        others: &[&str],
+        read_others: impl FnOnce(&DeTable<'_>, &mut Report<'_>) -> T,
+    ) -> Result<((Self, T), Vec<PolicyFileWarning>), PolicyFileError> {
         let mut report = Report::new(text);
         if text.len() > Self::MOST_FILE_BYTES {
             let rule = format!("{} bytes are more than the {} that are read", text.len(), Self::MOST_FILE_BYTES);
@@ -52,19 +69,21 @@ impl Policies {
         if !errors.is_empty() {
             return Err(report.refused());
         }
-        let policies = read(root.get_ref(), &mut report);
-        report.finished(policies)
+        let policies = read(root.get_ref(), others, &mut report);
+        let others = read_others(root.get_ref(), &mut report);
+        report.finished((policies, others))
     }
 }
 
-fn read(root: &DeTable<'_>, report: &mut Report<'_>) -> Policies {
+fn read(root: &DeTable<'_>, others: &[&str], report: &mut Report<'_>) -> Policies {
+    let known = [&ROOT[..], others].concat();
     for key in root.keys() {
         let name = key.get_ref().as_ref();
-        if !ROOT.contains(&name) {
+        if !known.contains(&name) {
             let next = if KNOBS.contains(&name) {
                 "knobs stand in a table; put it under `[default]` or `[surface.NAME]`".to_owned()
             } else {
-                format!("unknown key{}", suggest::or_one_of(name, &ROOT))
+                format!("unknown key{}", suggest::or_one_of(name, &known))
             };
             report.wrong(key.span().start, "", name, next);
         }
@@ -169,7 +188,7 @@ fn surface(
 }
 
 /// The tables inside a table of the root, `[policy.NAME]` for instance.
-fn tables<'t, 'i>(root: &'t DeTable<'i>, group: &'static str, report: &mut Report<'_>) -> Vec<Named<'t, 'i>> {
+pub fn tables<'t, 'i>(root: &'t DeTable<'i>, group: &'static str, report: &mut Report<'_>) -> Vec<Named<'t, 'i>> {
     let Some((key, value)) = root.get_key_value(group) else { return Vec::new() };
     let DeValue::Table(inner) = value.get_ref() else {
         report.wrong(key.span().start, "", group, format!("holds tables; write `[{group}.NAME]`"));

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{engine::Policies, error::BuildError};
+use crate::error::BuildError;
 
 /// More problems than anybody mends in one go; the rest is counted.
 const MOST_PROBLEMS: usize = 100;
@@ -64,45 +64,50 @@ impl fmt::Display for PolicyFileError {
 impl std::error::Error for PolicyFileError {}
 
 /// Gathers what is wrong and what is odd while the file is read.
-pub(super) struct Report<'a> {
+#[derive(Debug)]
+pub struct Report<'a> {
     text: &'a str,
     wrong: Vec<(usize, FileProblem)>,
     odd: Vec<(usize, FileProblem)>,
 }
 
 impl<'a> Report<'a> {
-    pub(super) const fn new(text: &'a str) -> Self {
+    #[must_use]
+    pub const fn new(text: &'a str) -> Self {
         Self { text, wrong: Vec::new(), odd: Vec::new() }
     }
 
     /// `at` is a byte's place in the text.
-    pub(super) fn wrong(&mut self, at: usize, table: &str, knob: &str, rule: String) {
+    pub fn wrong(&mut self, at: usize, table: &str, knob: &str, rule: String) {
         self.wrong.push((at, problem(table, knob, rule)));
     }
 
-    pub(super) fn odd(&mut self, at: usize, table: &str, knob: &str, rule: String) {
+    /// As [`Report::wrong`], for what can be meant and seldom is.
+    pub fn odd(&mut self, at: usize, table: &str, knob: &str, rule: String) {
         self.odd.push((at, problem(table, knob, rule)));
     }
 
     /// A policy that was refused as a whole. Said only if nothing was said about its knobs before.
-    pub(super) fn leftover(&mut self, at: usize, table: &str, error: &BuildError) {
+    pub(crate) fn leftover(&mut self, at: usize, table: &str, error: &BuildError) {
         if self.wrong.is_empty() {
             self.wrong(at, table, "", error.to_string());
         }
     }
 
-    pub(super) fn refused(self) -> PolicyFileError {
+    #[must_use]
+    pub fn refused(self) -> PolicyFileError {
         let count = self.wrong.len();
         let mut problems = placed(self.text, self.wrong);
         problems.truncate(MOST_PROBLEMS);
         PolicyFileError { more: count - problems.len(), problems }
     }
 
-    pub(super) fn finished(self, policies: Policies) -> Result<(Policies, Vec<PolicyFileWarning>), PolicyFileError> {
+    /// What was read, with what is odd about it; or all that is wrong with it.
+    pub fn finished<T>(self, read: T) -> Result<(T, Vec<PolicyFileWarning>), PolicyFileError> {
         if !self.wrong.is_empty() {
             return Err(self.refused());
         }
-        Ok((policies, placed(self.text, self.odd).into_iter().map(PolicyFileWarning).collect()))
+        Ok((read, placed(self.text, self.odd).into_iter().map(PolicyFileWarning).collect()))
     }
 }
 
@@ -126,7 +131,8 @@ fn placed(text: &str, mut found: Vec<(usize, FileProblem)>) -> Vec<FileProblem> 
 }
 
 /// A name out of the file, fit for a message.
-pub(super) fn short(name: &str) -> String {
+#[must_use]
+pub fn short(name: &str) -> String {
     const MOST: usize = 60;
     let mut shown: String = name.chars().take(MOST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if name.chars().nth(MOST).is_some() {

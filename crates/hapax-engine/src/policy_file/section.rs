@@ -12,7 +12,8 @@ use super::{
 };
 
 /// One table of the file while it is read: where it stands, and where each of its knobs does.
-pub(super) struct Section<'r, 'a> {
+#[derive(Debug)]
+pub struct Section<'r, 'a> {
     report: &'r mut Report<'a>,
     title: String,
     at: usize,
@@ -20,12 +21,13 @@ pub(super) struct Section<'r, 'a> {
 }
 
 impl<'r, 'a> Section<'r, 'a> {
-    pub(super) const fn new(report: &'r mut Report<'a>, title: String, at: usize) -> Self {
+    #[must_use]
+    pub const fn new(report: &'r mut Report<'a>, title: String, at: usize) -> Self {
         Self { report, title, at, knobs: BTreeMap::new() }
     }
 
     /// The preset that a table names; a wrong one is reported.
-    pub(super) fn preset(&mut self, table: &DeTable<'_>) -> Option<Preset> {
+    pub fn preset(&mut self, table: &DeTable<'_>) -> Option<Preset> {
         self.given(table, "preset", |value| {
             let name = value::text(value)?;
             Preset::parse(name).ok_or_else(|| {
@@ -36,11 +38,12 @@ impl<'r, 'a> Section<'r, 'a> {
     }
 
     /// The name of the policy that a table starts from.
-    pub(super) fn policy_name<'t>(&mut self, table: &'t DeTable<'_>) -> Option<&'t str> {
+    pub fn policy_name<'t>(&mut self, table: &'t DeTable<'_>) -> Option<&'t str> {
         self.given(table, "policy", value::text)
     }
 
-    fn given<'t, 'i, T>(
+    /// The value of a knob, if it is there; a wrong one is reported.
+    pub fn given<'t, 'i, T>(
         &mut self,
         table: &'t DeTable<'i>,
         knob: &str,
@@ -51,13 +54,24 @@ impl<'r, 'a> Section<'r, 'a> {
         self.take(knob, value, read)
     }
 
+    /// Reports every key that is none of these.
+    pub fn only(&mut self, table: &DeTable<'_>, known: &[&str]) {
+        for key in table.keys() {
+            let name = key.get_ref().as_ref();
+            if !known.contains(&name) {
+                let rule = format!("unknown key{}", suggest::or_one_of(name, known));
+                self.report.wrong(key.span().start, &self.title, name, rule);
+            }
+        }
+    }
+
     /// Remembers where a knob stands.
-    pub(super) fn saw(&mut self, knob: &str, at: usize) {
+    pub fn saw(&mut self, knob: &str, at: usize) {
         self.knobs.insert(knob.to_owned(), at);
     }
 
     /// Reads a value, or reports why it cannot be one.
-    pub(super) fn take<'t, 'i, T>(
+    pub fn take<'t, 'i, T>(
         &mut self,
         knob: &str,
         value: &'t Spanned<DeValue<'i>>,
@@ -72,13 +86,14 @@ impl<'r, 'a> Section<'r, 'a> {
         }
     }
 
-    pub(super) fn wrong(&mut self, knob: &str, rule: String) {
+    /// Something is wrong with a knob, or, if it is not there, with the table.
+    pub fn wrong(&mut self, knob: &str, rule: String) {
         self.report.wrong(self.place(knob), &self.title, knob, rule);
     }
 
     /// Asks the core whether the policy can be used, and tells what it says. What its base says too is the base's own
     /// affair and was told there.
-    pub(super) fn check(&mut self, policy: &Policy, base: &Policy) {
+    pub fn check(&mut self, policy: &Policy, base: &Policy) {
         match (policy.check(), base.check()) {
             (Ok(odd), of_base) => {
                 let known = of_base.unwrap_or_default();

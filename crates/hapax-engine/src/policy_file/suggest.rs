@@ -4,7 +4,8 @@
 const LONGEST: usize = 40;
 
 /// The end of a sentence about an unknown name: the near one, or all of them.
-pub(super) fn or_one_of(name: &str, known: &[&str]) -> String {
+#[must_use]
+pub fn or_one_of(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("; did you mean `{near}`?"),
         None if known.is_empty() => "; none is defined".to_owned(),
@@ -13,7 +14,9 @@ pub(super) fn or_one_of(name: &str, known: &[&str]) -> String {
     }
 }
 
-pub(super) fn listed(names: &[&str]) -> String {
+/// Names as a list in a sentence.
+#[must_use]
+pub fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -7,9 +7,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::{length, report::short, suggest};
 
-type Read<T> = Result<T, String>;
+/// A value, or the rule it breaks.
+pub type Read<T> = Result<T, String>;
 
-pub(super) fn text<'t>(value: &'t DeValue<'_>) -> Read<&'t str> {
+/// A text in quotes.
+pub fn text<'t>(value: &'t DeValue<'_>) -> Read<&'t str> {
     match value {
         DeValue::String(text) => Ok(text),
         DeValue::Integer(_)
@@ -21,16 +23,18 @@ pub(super) fn text<'t>(value: &'t DeValue<'_>) -> Read<&'t str> {
     }
 }
 
-pub(super) fn flag(value: &DeValue<'_>) -> Read<bool> {
+/// Yes or no.
+pub fn flag(value: &DeValue<'_>) -> Read<bool> {
     value.as_bool().ok_or_else(|| format!("needs `true` or `false`, and this is {}", kind(value)))
 }
 
-pub(super) fn table<'t, 'i>(value: &'t DeValue<'i>) -> Read<&'t DeTable<'i>> {
+/// A table.
+pub fn table<'t, 'i>(value: &'t DeValue<'i>) -> Read<&'t DeTable<'i>> {
     value.as_table().ok_or_else(|| format!("needs a table such as {{ … }}, and this is {}", kind(value)))
 }
 
 /// One of some words.
-pub(super) fn choice<T: Copy>(value: &DeValue<'_>, words: &[(&str, T)]) -> Read<T> {
+pub fn choice<T: Copy>(value: &DeValue<'_>, words: &[(&str, T)]) -> Read<T> {
     let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     let DeValue::String(text) = value else {
         return Err(format!("needs one of {}, and this is {}", suggest::listed(&known), kind(value)));
@@ -43,7 +47,7 @@ pub(super) fn choice<T: Copy>(value: &DeValue<'_>, words: &[(&str, T)]) -> Read<
 }
 
 /// A length of time.
-pub(super) fn millis(value: &DeValue<'_>) -> Read<Millis> {
+pub fn millis(value: &DeValue<'_>) -> Read<Millis> {
     match value {
         DeValue::String(text) if text == "forever" => {
             Err("`forever` is for what is kept; write a length such as \"60s\"".to_owned())
@@ -66,7 +70,7 @@ fn unitless(number: &str) -> String {
 }
 
 /// How long something is kept. Nothing is kept for 0, which others take for "no limit".
-pub(super) fn span(value: &DeValue<'_>) -> Read<Span> {
+pub fn span(value: &DeValue<'_>) -> Read<Span> {
     const ZERO: &str = "0 is refused, since it is read both ways; say \"forever\", or how long";
     match value {
         DeValue::String(text) if text == "forever" => Ok(Span::Forever),
@@ -85,7 +89,7 @@ pub(super) fn span(value: &DeValue<'_>) -> Read<Span> {
 }
 
 /// What happens to a failure: replayed for so long, `open` or `release`.
-pub(super) fn treatment(value: &DeValue<'_>) -> Read<Treatment> {
+pub fn treatment(value: &DeValue<'_>) -> Read<Treatment> {
     match value {
         DeValue::String(text) if text == "open" => Ok(Treatment::Open),
         DeValue::String(text) if text == "release" => Ok(Treatment::Release),
@@ -103,7 +107,7 @@ pub(super) fn treatment(value: &DeValue<'_>) -> Read<Treatment> {
 }
 
 /// A plain number of things.
-pub(super) fn count(value: &DeValue<'_>) -> Read<u64> {
+pub fn count(value: &DeValue<'_>) -> Read<u64> {
     let DeValue::Integer(number) = value else {
         return Err(format!("needs a plain number, and this is {}", kind(value)));
     };
@@ -113,12 +117,13 @@ pub(super) fn count(value: &DeValue<'_>) -> Read<u64> {
         .ok_or_else(|| "needs a number from 0 up that fits 63 bits".to_owned())
 }
 
-pub(super) fn small_count(value: &DeValue<'_>) -> Read<u32> {
+/// As [`count`], in 32 bits.
+pub fn small_count(value: &DeValue<'_>) -> Read<u32> {
     u32::try_from(count(value)?).map_err(|_| format!("may be at most {}", u32::MAX))
 }
 
 /// A number of bytes, bare or with a unit.
-pub(super) fn size(value: &DeValue<'_>) -> Read<u64> {
+pub fn size(value: &DeValue<'_>) -> Read<u64> {
     let DeValue::String(text) = value else { return count(value) };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -135,7 +140,8 @@ pub(super) fn size(value: &DeValue<'_>) -> Read<u64> {
     })
 }
 
-pub(super) fn texts(value: &DeValue<'_>, check: impl Fn(&str) -> Read<Arc<str>>) -> Read<Vec<Arc<str>>> {
+/// A list of texts, each checked.
+pub fn texts(value: &DeValue<'_>, check: impl Fn(&str) -> Read<Arc<str>>) -> Read<Vec<Arc<str>>> {
     let Some(list) = value.as_array() else {
         return Err(format!("needs a list of texts, and this is {}", kind(value)));
     };
@@ -143,7 +149,7 @@ pub(super) fn texts(value: &DeValue<'_>, check: impl Fn(&str) -> Read<Arc<str>>)
 }
 
 /// A header's name, in the one spelling that is compared.
-pub(super) fn header(name: &str) -> Read<Arc<str>> {
+pub fn header(name: &str) -> Read<Arc<str>> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(allowed) {
         return Err(format!("`{}` is no header name; write it without colon and value", short(name)));
@@ -155,12 +161,13 @@ pub(super) fn header(name: &str) -> Read<Arc<str>> {
     Ok(name.into())
 }
 
-pub(super) fn pointer(text: &str) -> Read<Arc<str>> {
+/// A JSON pointer.
+pub fn pointer(text: &str) -> Read<Arc<str>> {
     Pointer::parse(text).map(|_| text.into()).map_err(|error| error.to_string())
 }
 
 /// A pointer to a part: leaving out the whole document would turn the guard off.
-pub(super) fn inner_pointer(text: &str) -> Read<Arc<str>> {
+pub fn inner_pointer(text: &str) -> Read<Arc<str>> {
     if text.is_empty() {
         return Err("the empty pointer is the whole document; name a member, or set the mode to `off`".to_owned());
     }

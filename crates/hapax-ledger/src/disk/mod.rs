@@ -59,7 +59,11 @@ pub(crate) fn read_all(file: &dyn File, limit: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn write_whole(disk: &dyn Disk, dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let passing = dir.join(format!("{name}.tmp"));
     let file = disk.open(&passing, Mode::Create)?;
-    file.write_at(bytes, 0)?;
-    file.sync()?;
+    if let Err(error) = file.write_at(bytes, 0).and_then(|()| file.sync()) {
+        drop(file);
+        // Room that half a file takes is missing elsewhere.
+        let _ = disk.remove(&passing);
+        return Err(error);
+    }
     disk.rename(&passing, &dir.join(name))
 }

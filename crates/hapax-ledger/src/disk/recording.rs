@@ -243,7 +243,13 @@ impl RecordingDisk {
     /// Only the files, without their history: for long runs.
     #[must_use]
     pub fn untraced() -> Self {
-        Self { state: Arc::new(Mutex::new(State { untraced: true, ..State::default() })) }
+        Self::unrecorded(Image::default())
+    }
+
+    /// The same, from what is there.
+    #[must_use]
+    pub fn unrecorded(image: Image) -> Self {
+        Self { state: Arc::new(Mutex::new(State { now: image, untraced: true, ..State::default() })) }
     }
 
     /// Remembers a promise at this place of the history.

@@ -1,0 +1,133 @@
+//! A crowd of clients, each with one connection that it keeps.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use super::request::Requests;
+
+/// What a crowd has seen.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Of each request, in milliseconds.
+    pub(crate) latencies: Vec<f64>,
+    pub(crate) replays: usize,
+    pub(crate) took: Duration,
+}
+
+impl Seen {
+    pub(crate) fn rate(&self) -> f64 {
+        self.latencies.len() as f64 / self.took.as_secs_f64()
+    }
+}
+
+/// When a crowd stops.
+#[derive(Clone, Copy)]
+pub(crate) enum Until {
+    Time(Duration),
+    Requests(u64),
+}
+
+/// Lets so many clients send as fast as they are answered. Any answer but 200 ends the measurement with its text.
+pub(crate) fn crowd(address: SocketAddr, clients: usize, requests: &Requests, until: Until) -> Result<Seen, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    runtime.block_on(async {
+        let next = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let most = match until {
+            Until::Time(_) => u64::MAX,
+            Until::Requests(most) => most,
+        };
+        let mut connections = Vec::with_capacity(clients);
+        for _ in 0..clients {
+            connections.push(TcpStream::connect(address).await.map_err(|error| error.to_string())?);
+        }
+        let start = Instant::now();
+        let all: Vec<_> = connections
+            .into_iter()
+            .map(|connection| {
+                let (requests, next, stop) = (requests.clone(), Arc::clone(&next), Arc::clone(&stop));
+                tokio::spawn(async move { client(connection, &requests, &next, most, &stop).await })
+            })
+            .collect();
+        if let Until::Time(turn) = until {
+            tokio::time::sleep(turn).await;
+            stop.store(true, Relaxed);
+        }
+        let mut seen = Seen::default();
+        for one in all {
+            let (latencies, replays) = one.await.map_err(|error| error.to_string())??;
+            seen.latencies.extend(latencies);
+            seen.replays += replays;
+        }
+        seen.took = start.elapsed();
+        Ok(seen)
+    })
+}
+
+async fn client(
+    mut connection: TcpStream,
+    requests: &Requests,
+    next: &AtomicU64,
+    most: u64,
+    stop: &AtomicBool,
+) -> Result<(Vec<f64>, usize), String> {
+    connection.set_nodelay(true).map_err(|error| error.to_string())?;
+    let (mut latencies, mut replays) = (Vec::new(), 0);
+    let (mut out, mut answer) = (Vec::new(), Vec::new());
+    while !stop.load(Relaxed) {
+        let number = next.fetch_add(1, Relaxed);
+        if number >= most {
+            break;
+        }
+        requests.write(number, &mut out);
+        let start = Instant::now();
+        connection.write_all(&out).await.map_err(|error| format!("sending a request: {error}"))?;
+        replays += usize::from(read_answer(&mut connection, &mut answer).await?);
+        latencies.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok((latencies, replays))
+}
+
+/// Reads one answer whole; whether it was marked as a replay.
+async fn read_answer(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result<bool, String> {
+    answer.clear();
+    let head = loop {
+        if let Some(end) = find(answer, b"\r\n\r\n") {
+            break end + 4;
+        }
+        read_more(connection, answer).await?;
+    };
+    let text = String::from_utf8_lossy(&answer[..head]).to_ascii_lowercase();
+    if !text.starts_with("http/1.1 200 ") {
+        return Err(format!("an answer other than 200:\n{}", String::from_utf8_lossy(answer)));
+    }
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+    let whole = head + length.ok_or("an answer without a Content-Length")?;
+    while answer.len() < whole {
+        read_more(connection, answer).await?;
+    }
+    Ok(text.contains("idempotent-replayed: true"))
+}
+
+async fn read_more(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result<(), String> {
+    match connection.read_buf(answer).await {
+        Ok(0) => Err("the connection was closed before the answer was whole".to_owned()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("reading an answer: {error}")),
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}

@@ -1,0 +1,15 @@
+//! The gateway over real sockets, beside nginx and a bare server. Everything but the crowd of clients is a process of
+//! its own, so that all of them compete for the same cores in the same way.
+
+mod first;
+mod load;
+mod nginx;
+mod process;
+mod replay;
+mod report;
+mod request;
+mod server;
+
+pub(crate) use first::run as first;
+pub(crate) use replay::run as replay;
+pub(crate) use server::serve;

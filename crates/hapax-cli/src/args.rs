@@ -1,0 +1,58 @@
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Say it as often as you like, it happens once.
+#[derive(Debug, Parser)]
+#[command(name = "hapax", version, about, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// A reverse proxy in which every request with an `Idempotency-Key` happens once.
+    Gateway(Box<GatewayArgs>),
+    /// A shop, a crowd of clients that retry, collide and change their mind, and a gateway that is killed half-way.
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// How many customers order
+    #[arg(long, default_value_t = 96, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) orders: u32,
+    /// The same seed gives the same customers
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    pub(crate) seed: u64,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Flags win over `HAPAX_…` variables, and those over the file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GatewayArgs {
+    /// Where requests go, such as http://127.0.0.1:3000
+    #[arg(long, env = "HAPAX_UPSTREAM", value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+    /// Where clients connect [default: 127.0.0.1:8080]
+    #[arg(long, env = "HAPAX_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Where records are kept: `file:DIRECTORY`, or `memory:` to forget them with the process [default: file:./hapax-data]
+    #[arg(long, env = "HAPAX_STORE", value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// The configuration [default: ./hapax.toml if it is there]
+    #[arg(long, env = "HAPAX_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Whose key it is: `credential`, `header:NAME`, `jwt:CLAIM` or `fixed:NAME` [default: credential]
+    #[arg(long, env = "HAPAX_TENANT", value_name = "CHOICE")]
+    pub(crate) tenant: Option<String>,
+    /// A PEM file with our certificate chain: clients connect by TLS
+    #[arg(long, env = "HAPAX_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// A PEM file with the certificate's key
+    #[arg(long, env = "HAPAX_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+}

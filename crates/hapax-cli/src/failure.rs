@@ -1,0 +1,54 @@
+use std::{io, path::PathBuf, process::ExitCode};
+
+/// Why a command ended without its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    #[error("no threads to run on: {0}")]
+    Runtime(io::Error),
+    #[error("`{0}` cannot be used: {1} [HX0050]")]
+    Flag(&'static str, String),
+    #[error("{} cannot be read: {error}; give another with --config [HX0050]", .path.display())]
+    NoFile { path: PathBuf, error: io::Error },
+    #[error("{}: {error}", .path.display())]
+    File { path: PathBuf, error: hapax_engine::policy_file::PolicyFileError },
+    #[error(transparent)]
+    Setup(#[from] hapax_gateway::SetupError),
+    #[error(transparent)]
+    Tls(#[from] hapax_gateway::inbound::TlsProblem),
+    #[error("the store `{url}` cannot be opened: {why}")]
+    Store { url: String, why: String },
+    #[error(transparent)]
+    Engine(#[from] hapax::BuildError),
+    #[error("the secret {} cannot be used: {why} [HX0060]", .path.display())]
+    Secret { path: PathBuf, why: String },
+    #[error("cannot listen on {address}: {error}; is another process there? [HX0061]")]
+    Listen { address: String, error: io::Error },
+    #[error("cannot watch for signals: {0}")]
+    Signals(io::Error),
+    #[error("{0} pieces of work were still under way when the grace ended; what they did is in doubt [HX0062]")]
+    Unfinished(usize),
+    #[error("the demo could not run: {0}")]
+    Demo(String),
+    #[error("{0} orders were charged more than once behind the gateway; please report this with the seed")]
+    ChargedTwice(usize),
+}
+
+impl Failure {
+    /// 2: the command was given something that it cannot use. 3: it ended before its work did. 1: all else.
+    pub(crate) fn code(&self) -> ExitCode {
+        match self {
+            Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => ExitCode::from(2),
+            Self::Unfinished(_) => ExitCode::from(3),
+            Self::Runtime(_)
+            | Self::Tls(_)
+            | Self::Store { .. }
+            | Self::Engine(_)
+            | Self::Secret { .. }
+            | Self::Listen { .. }
+            | Self::Signals(_)
+            | Self::Demo(_)
+            | Self::ChargedTwice(_) => ExitCode::FAILURE,
+        }
+    }
+}

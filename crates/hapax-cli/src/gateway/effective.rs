@@ -1,0 +1,66 @@
+//! What is in force: the file, then the environment, then flags; the later wins.
+
+use std::path::{Path, PathBuf};
+
+use hapax::Policies;
+use hapax_engine::policy_file::PolicyFileWarning;
+use hapax_gateway::{
+    Config,
+    config::{TenantChoice, Upstream},
+    inbound::TlsFiles,
+};
+
+use crate::{args::GatewayArgs, failure::Failure, store};
+
+pub(super) struct Effective {
+    pub(super) config: Config,
+    pub(super) policies: Policies,
+    pub(super) warnings: Vec<PolicyFileWarning>,
+    /// Where it was read from.
+    pub(super) file: Option<PathBuf>,
+    pub(super) listen: String,
+    pub(super) store: String,
+}
+
+const FILE: &str = "hapax.toml";
+const LISTEN: &str = "127.0.0.1:8080";
+
+impl Effective {
+    pub(super) fn read(args: &GatewayArgs) -> Result<Self, Failure> {
+        let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
+        let ((mut config, policies), warnings) = match &file {
+            None => Default::default(),
+            Some(path) => {
+                let text =
+                    std::fs::read_to_string(path).map_err(|error| Failure::NoFile { path: path.clone(), error })?;
+                Config::from_toml(&text).map_err(|error| Failure::File { path: path.clone(), error })?
+            }
+        };
+        if let Some(url) = &args.upstream {
+            let target = url.parse().map_err(|error: hapax_gateway::outbound::TargetError| {
+                Failure::Flag("--upstream", error.to_string())
+            })?;
+            match config.upstreams.get_mut(Config::DEFAULT) {
+                Some(upstream) => upstream.target = target,
+                None => {
+                    config.upstreams.insert(Config::DEFAULT.to_owned(), Upstream::at(target));
+                }
+            }
+        }
+        if let Some(choice) = &args.tenant {
+            config.tenant = TenantChoice::parse(choice).map_err(|rule| Failure::Flag("--tenant", rule))?;
+        }
+        if let TenantChoice::Header(_) = &config.tenant
+            && config.trusted_proxies.is_empty()
+        {
+            let rule = "a header can be sent by anybody; say in the file, in `trusted_proxies`, whose is believed";
+            return Err(Failure::Flag("--tenant", rule.to_owned()));
+        }
+        if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
+            config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
+        }
+        let listen = args.listen.clone().or_else(|| config.listen.clone()).unwrap_or_else(|| LISTEN.to_owned());
+        let store = args.store.clone().or_else(|| config.store.clone()).unwrap_or_else(|| store::DEFAULT.to_owned());
+        Ok(Self { config, policies, warnings, file, listen, store })
+    }
+}

@@ -1,0 +1,33 @@
+//! The `hapax` command.
+
+mod args;
+mod demo;
+mod failure;
+mod gateway;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("hapax: {failure}");
+            failure.code()
+        }
+    }
+}
+
+fn run(args: Args) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Runtime)?;
+    match args.command {
+        Command::Gateway(args) => runtime.block_on(gateway::run(*args)),
+        Command::Demo(args) => runtime.block_on(demo::run(args)),
+    }
+}

@@ -1,0 +1,210 @@
+//! Clients leave, gateways die, files change: nothing is lost and nothing happens twice.
+
+mod support;
+
+use std::{
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
+
+use support::{Conn, Dir, Reply, Start, Upstream, post, request, until};
+
+/// An upstream that answers when the test lets it.
+fn held() -> (Upstream, mpsc::Sender<()>) {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Arc::new(Mutex::new(wait));
+    let upstream = Upstream::new(move |asked, number, _| {
+        if asked.path.starts_with("/slow") {
+            let _ = wait.lock().unwrap().recv();
+        }
+        Reply::json(201, &format!("{{\"charge\":{number}}}"))
+    });
+    (upstream, go)
+}
+
+fn pay(key: &str) -> String {
+    let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
+    request("POST", "/slow", &headers, "{}")
+}
+
+/// The client gives up waiting. Its payment goes through all the same, and its retry gets the answer.
+#[test]
+fn a_client_that_leaves_does_not_take_its_payment_along() {
+    let (upstream, go) = held();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    let mut conn = Conn::to(gateway.address);
+    conn.send(pay("k1"));
+    until("the upstream to be asked", || upstream.count() == 1);
+    drop(conn);
+    std::thread::sleep(Duration::from_millis(100));
+    go.send(()).unwrap();
+    let again = post(gateway.address, "/slow", "k1", "{}");
+    assert_eq!((again.status, again.text().as_str(), again.is_replay()), (201, "{\"charge\":0}", true));
+    assert_eq!(upstream.count(), 1);
+}
+
+/// The gateway is killed while the upstream is at it. Nobody knows how it ended, and the restarted gateway says so. What
+/// was answered before is answered again.
+#[test]
+fn a_gateway_that_is_killed_forgets_nothing_and_repeats_nothing() {
+    let (upstream, go) = held();
+    let dir = Dir::new();
+    let file = "[default]\nlease = \"1s\"\n";
+    let start = || Start::at(&dir).file(file).upstream(upstream.address).go();
+    let gateway = start();
+    let done = post(gateway.address, "/quick", "done", "{}");
+    assert_eq!(done.status, 201);
+    let mut conn = Conn::to(gateway.address);
+    conn.send(pay("k1"));
+    until("the upstream to be asked", || upstream.count() == 2);
+    gateway.kill();
+    let gateway = start();
+    let again = post(gateway.address, "/quick", "done", "{}");
+    assert!(again.is_replay());
+    assert_eq!(again.body, done.body);
+    // Until the lease has run out it counts as under way, then as in doubt; never as free.
+    until("doubt", || {
+        let answer = post(gateway.address, "/slow", "k1", "{}");
+        assert_eq!(answer.status, 409, "{}", answer.text());
+        answer.says("\"code\":\"in_doubt\"")
+    });
+    assert_eq!(upstream.count(), 2);
+    drop(go);
+}
+
+/// Ten times killed in the middle of a crowd: every answer that a client has seen stands, and no key was sent upstream a
+/// second time.
+#[test]
+fn ten_kills_under_load_break_no_promise() {
+    let upstream = Upstream::new(|asked, number, _| {
+        Reply::json(201, &format!("{{\"n\":{number},\"body\":{}}}", String::from_utf8_lossy(&asked.body)))
+    });
+    let dir = Dir::new();
+    let mut seen: Vec<(String, Vec<u8>)> = Vec::new();
+    for round in 0..10 {
+        let gateway = Start::at(&dir).upstream(upstream.address).go();
+        for (key, body) in &seen {
+            let again = post(gateway.address, "/pay", key, &format!("\"{key}\""));
+            assert!(again.is_replay() && again.body == *body, "{key}: {}", again.text());
+        }
+        let address = gateway.address;
+        let clients: Vec<_> = (0..4)
+            .map(|client| {
+                std::thread::spawn(move || {
+                    let mut answered = Vec::new();
+                    for number in 0.. {
+                        let key = format!("{round}-{client}-{number}");
+                        let headers = [
+                            ("Idempotency-Key", key.as_str()),
+                            ("Authorization", "Bearer one"),
+                            ("Content-Type", "application/json"),
+                        ];
+                        let Ok(stream) = std::net::TcpStream::connect(address) else { break };
+                        drop(stream);
+                        let mut conn = Conn::to(address);
+                        if conn.try_send(request("POST", "/pay", &headers, &format!("\"{key}\"")).as_bytes()).is_err() {
+                            break;
+                        }
+                        match conn.try_answer(false) {
+                            Ok(answer) if answer.status == 201 => answered.push((key, answer.body)),
+                            _ => break,
+                        }
+                    }
+                    answered
+                })
+            })
+            .collect();
+        let before = upstream.count();
+        until("some work to be done", || upstream.count() > before + 20);
+        gateway.kill();
+        for client in clients {
+            let mut answered = client.join().unwrap();
+            // A few of each round are enough to ask again every time.
+            answered.reverse();
+            seen.extend(answered.into_iter().take(3));
+        }
+    }
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for (key, body) in &seen {
+        let again = post(gateway.address, "/pay", key, &format!("\"{key}\""));
+        assert!(again.is_replay() && again.body == *body, "{key}: {}", again.text());
+    }
+    assert!(seen.len() >= 30);
+    let mut bodies: Vec<Vec<u8>> = upstream.asked().into_iter().map(|asked| asked.body).collect();
+    let all = bodies.len();
+    bodies.sort();
+    bodies.dedup();
+    assert_eq!(bodies.len(), all, "some request went upstream twice");
+}
+
+/// The order to stop comes while a payment is under way: no new work is taken, the payment is finished and answered.
+#[test]
+fn stopping_finishes_what_is_under_way() {
+    let (upstream, go) = held();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    let address = gateway.address;
+    let mut conn = Conn::to(address);
+    conn.send(pay("k1"));
+    let mut left = Conn::to(address);
+    left.send(pay("k2"));
+    until("the upstream to be asked", || upstream.count() == 2);
+    drop(left);
+    gateway.signal("TERM");
+    gateway.wait_for("stopping");
+    until("the door to be closed", || std::net::TcpStream::connect(address).is_err());
+    go.send(()).unwrap();
+    assert_eq!(conn.answer().status, 201);
+    // The second has lost its client, not its end.
+    go.send(()).unwrap();
+    assert_eq!(gateway.wait().code(), Some(0));
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for key in ["k1", "k2"] {
+        assert!(post(gateway.address, "/slow", key, "{}").is_replay(), "{key}");
+    }
+    assert_eq!(upstream.count(), 2);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let (upstream, _go) = held();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    let mut conn = Conn::to(gateway.address);
+    conn.send(pay("k1"));
+    until("the upstream to be asked", || upstream.count() == 1);
+    gateway.signal("INT");
+    gateway.wait_for("stopping");
+    gateway.signal("INT");
+    assert_eq!(gateway.wait().code(), Some(3));
+}
+
+/// The file changes while a payment is under way: the payment ends as it began, and the next goes the new way.
+#[test]
+fn a_reload_disturbs_nobody_and_a_bad_file_changes_nothing() {
+    let (upstream, go) = held();
+    let other = Upstream::new(|_, _, _| Reply::json(200, "\"other\""));
+    let dir = Dir::new();
+    let text = |address: std::net::SocketAddr| format!("[gateway]\nupstream = \"http://{address}\"\n");
+    let gateway = Start::at(&dir).file(&text(upstream.address)).go();
+    let mut conn = Conn::to(gateway.address);
+    conn.send(pay("k1"));
+    until("the upstream to be asked", || upstream.count() == 1);
+    dir.write("hapax.toml", &(text(other.address) + "[[route]]\nmatch = \"POST /strict\"\nkey = \"required\"\n"));
+    gateway.signal("HUP");
+    gateway.wait_for("hapax: reloaded");
+    assert_eq!(post(gateway.address, "/new", "k2", "{}").text(), "\"other\"");
+    let without = Conn::to(gateway.address).send(request("POST", "/strict", &[], "{}")).answer();
+    assert_eq!(without.status, 400);
+    go.send(()).unwrap();
+    assert_eq!(conn.answer().text(), "{\"charge\":0}");
+    assert!(post(gateway.address, "/slow", "k1", "{}").is_replay());
+    dir.write("hapax.toml", &(text(upstream.address) + "[[route]]\nmtach = \"POST /x\"\n"));
+    gateway.signal("HUP");
+    gateway.wait_for("not reloaded");
+    let said = gateway.said().join("\n");
+    assert!(said.contains("did you mean `match`?"), "{said}");
+    assert_eq!(post(gateway.address, "/new", "k3", "{}").text(), "\"other\"");
+    assert_eq!((upstream.count(), other.count()), (1, 2));
+}

@@ -1,0 +1,162 @@
+//! The smuggling corpus, over raw sockets: each is refused, the connection is closed, and the upstream never sees what was
+//! hidden in it.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Conn, Dir, Start, Upstream, get, post};
+
+const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Every way to say a length twice, to say it oddly, or to end a line oddly.
+fn corpus() -> Vec<(&'static str, String)> {
+    let post = |lines: &str, body: &str| format!("POST /front HTTP/1.1\r\nHost: a\r\n{lines}\r\n{body}");
+    let chunked_end = "0\r\n\r\n";
+    vec![
+        ("CL.TE", post("Content-Length: 40\r\nTransfer-Encoding: chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        (
+            "TE.CL",
+            post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", &format!("2a\r\n{HIDDEN}\r\n{chunked_end}")),
+        ),
+        ("TE.TE xchunked", post("Transfer-Encoding: xchunked\r\nContent-Length: 4\r\n", HIDDEN)),
+        (
+            "TE.TE two lines",
+            post("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", &format!("{chunked_end}{HIDDEN}")),
+        ),
+        ("TE.TE list", post("Transfer-Encoding: chunked, identity\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        ("TE.TE gzip", post("Transfer-Encoding: gzip, chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        ("TE.TE space before colon", post("Transfer-Encoding : chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        ("TE.TE vertical tab", post("Transfer-Encoding:\x0bchunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        ("TE.TE folded", post("X: y\r\n Transfer-Encoding: chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        ("TE.TE after bare LF", post("X: y\nTransfer-Encoding: chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        ("TE.TE after bare CR", post("X: y\rTransfer-Encoding: chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        ("TE identity", post("Transfer-Encoding: identity\r\nContent-Length: 3\r\n", &format!("abc{HIDDEN}"))),
+        ("two lengths", post("Content-Length: 3\r\nContent-Length: 40\r\n", &format!("abc{HIDDEN}"))),
+        ("twice the same length", post("Content-Length: 3\r\nContent-Length: 3\r\n", &format!("abc{HIDDEN}"))),
+        ("a list of lengths", post("Content-Length: 3, 3\r\n", &format!("abc{HIDDEN}"))),
+        ("a signed length", post("Content-Length: +3\r\n", &format!("abc{HIDDEN}"))),
+        ("a negative length", post("Content-Length: -1\r\n", HIDDEN)),
+        ("a hexadecimal length", post("Content-Length: 0x3\r\n", &format!("abc{HIDDEN}"))),
+        ("a length with a comment", post("Content-Length: 3 (three)\r\n", &format!("abc{HIDDEN}"))),
+        ("a length beyond numbers", post("Content-Length: 18446744073709551619\r\n", &format!("abc{HIDDEN}"))),
+        (
+            "CL.0 with chunks",
+            post("Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", &format!("{chunked_end}{HIDDEN}")),
+        ),
+        ("chunk with bare LF", post("Transfer-Encoding: chunked\r\n", &format!("3\nabc\n0\n\n{HIDDEN}"))),
+        (
+            "chunk extension with bare LF",
+            post("Transfer-Encoding: chunked\r\n", &format!("3;a\nb\r\nabc\r\n{chunked_end}{HIDDEN}")),
+        ),
+        (
+            "chunk size that overflows",
+            post("Transfer-Encoding: chunked\r\n", &format!("10000000000000003\r\nabc\r\n{chunked_end}{HIDDEN}")),
+        ),
+        (
+            "chunk size with a prefix",
+            post("Transfer-Encoding: chunked\r\n", &format!("0x3\r\nabc\r\n{chunked_end}{HIDDEN}")),
+        ),
+        (
+            "chunk without its line end",
+            post("Transfer-Encoding: chunked\r\n", &format!("3\r\nabcdef\r\n{chunked_end}{HIDDEN}")),
+        ),
+        (
+            "length in a trailer",
+            post("Transfer-Encoding: chunked\r\n", &format!("0\r\nContent-Length: 40\r\n\r\n{HIDDEN}")),
+        ),
+        ("NUL in a value", post("X: a\0b\r\nContent-Length: 0\r\n", HIDDEN)),
+        ("no colon", post("Content-Length 3\r\n", HIDDEN)),
+        ("bare LF heads", format!("GET /front HTTP/1.1\nHost: a\n\n{HIDDEN}")),
+        ("folded host", format!("GET /front HTTP/1.1\r\nHost:\r\n a\r\n\r\n{HIDDEN}")),
+        ("two hosts", format!("GET /front HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n{HIDDEN}")),
+        ("no host", format!("GET /front HTTP/1.1\r\n\r\n{HIDDEN}")),
+        ("another host in the target", format!("GET http://b/front HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}")),
+        (
+            "HTTP/1.0 with chunks",
+            format!("POST /front HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n{chunked_end}{HIDDEN}"),
+        ),
+        ("HTTP/0.9", format!("GET /front\r\n{HIDDEN}")),
+        ("two spaces", format!("GET  /front HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}")),
+        ("CONNECT", format!("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}")),
+        (
+            "upgrade to h2c",
+            format!(
+                "GET /front HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n{HIDDEN}"
+            ),
+        ),
+        (
+            "upgrade to websocket",
+            format!("GET /front HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n{HIDDEN}"),
+        ),
+        ("a path that walks", format!("GET /front/../admin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n{HIDDEN}")),
+        (
+            "an escaped path that walks",
+            format!("GET /front/%2e%2e/admin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n{HIDDEN}"),
+        ),
+    ]
+}
+
+#[test]
+fn nothing_of_the_corpus_gets_through() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for key in ["", "Idempotency-Key: k\r\n"] {
+        for (name, bytes) in corpus() {
+            let bytes = bytes.replacen("Host: a\r\n", &format!("Host: a\r\n{key}"), 1);
+            let mut conn = Conn::to(gateway.address);
+            let _ = conn.try_send(bytes.as_bytes());
+            // Refused with a word, or cut off without one; never served.
+            if let Ok(answer) = conn.try_answer(false) {
+                assert!(matches!(answer.status, 400 | 501 | 502), "{name}: {}", answer.status);
+            }
+            assert!(conn.closed_within(Duration::from_secs(10)), "{name}: the connection lives on");
+            let hidden = upstream.asked().into_iter().find(|asked| asked.path == "/hidden");
+            assert!(hidden.is_none(), "{name}: {hidden:?}");
+        }
+    }
+    // Whoever comes afterwards is served as ever.
+    assert_eq!(get(gateway.address, "/after").status, 201);
+    assert_eq!(post(gateway.address, "/pay", "k1", "{}").status, 201);
+    let fronts = upstream.asked().into_iter().filter(|asked| asked.path == "/front" && asked.method == "GET").count();
+    assert_eq!(fronts, 0);
+}
+
+/// The same bytes drip in one by one: the verdict is the same.
+#[test]
+fn dripping_changes_no_verdict() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for (name, bytes) in corpus().into_iter().step_by(6) {
+        let mut conn = Conn::to(gateway.address);
+        for byte in bytes.bytes() {
+            if conn.try_send(&[byte]).is_err() {
+                break;
+            }
+        }
+        assert!(conn.closed_within(Duration::from_secs(10)), "{name}: the connection lives on");
+    }
+    assert!(upstream.asked().iter().all(|asked| asked.path != "/hidden"));
+}
+
+/// Pipelined requests that are as they should be are all served, in their order.
+#[test]
+fn honest_pipelines_are_served() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    let mut conn = Conn::to(gateway.address);
+    conn.send(
+        "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n\
+         POST /2 HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}\
+         POST /3 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n\
+         GET /4 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    );
+    for _ in 0..4 {
+        assert_eq!(conn.answer().status, 201);
+    }
+    let paths: Vec<String> = upstream.asked().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(paths, ["/1", "/2", "/3", "/4"]);
+}

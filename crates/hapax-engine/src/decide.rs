@@ -1,0 +1,104 @@
+//! From a begin's answer to what its caller does: run it, run it without a record, or be told.
+
+use hapax_core::{
+    Effect, Policy, Verdict,
+    policy::{Mode, OnStoreError},
+};
+
+use crate::{
+    begin::Begun,
+    call::{Call, Prepared, Wait},
+    engine::Engine,
+    error::EngineError,
+    shadow::WouldStop,
+    stats::count,
+    ticket::Ticket,
+};
+
+/// What the caller of an operation is to do.
+#[derive(Debug)]
+#[must_use]
+pub enum Decision {
+    /// Run it, then [`Ticket::settle`] it.
+    Execute(Ticket),
+    /// Run it; nothing is recorded of it, and the ticket stands for no record.
+    Unprotected { ticket: Ticket, why: Unprotected },
+    /// Do not run it: this is the answer, and it is never [`Begun::Execute`].
+    Told(Begun),
+}
+
+/// Why something runs without a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unprotected {
+    /// It would have been stopped, and shadow mode stops nothing.
+    Shadow,
+    /// The store is gone, and the policy lets pure work go on without it.
+    StoreGone,
+}
+
+impl Call {
+    /// Asks for the right to run it, and carries out what the policy says of shadows and of stores that are gone.
+    pub async fn decide(self) -> Result<Decision, EngineError> {
+        let engine = self.engine.clone();
+        let prepared = self.prepared.clone()?;
+        let mode = prepared.policy.mode;
+        let call = match mode {
+            Mode::Enforce => self,
+            // Waiting would be the one thing that shadow mode does to a request.
+            Mode::Shadow => self.wait(Wait::No),
+        };
+        match call.begin_or_unsure().await {
+            Ok(Begun::Execute(ticket)) => Ok(Decision::Execute(ticket)),
+            Ok(begun) => match mode {
+                Mode::Enforce => Ok(Decision::Told(begun)),
+                Mode::Shadow => engine.run_anyway(&prepared, &begun),
+            },
+            Err(unsure) if unsure.waited => Err(unsure.error),
+            Err(unsure) => engine.without_store(&prepared, unsure.error),
+        }
+    }
+}
+
+impl Engine {
+    /// Shadow mode: it runs whatever was decided, and what would have been stopped is noted.
+    fn run_anyway(&self, prepared: &Prepared, begun: &Begun) -> Result<Decision, EngineError> {
+        let because = match begun {
+            Begun::Execute(_) => "nothing",
+            Begun::Replay(_) => "replay",
+            Begun::JoinedFailure(_) => "joined failure",
+            Begun::Told(verdict) => verdict_name(verdict),
+        };
+        count(&self.inner.counters.shadow_stops);
+        self.inner.shadow.note(WouldStop { id: prepared.id, wall: self.inner.wall_now(), because });
+        let ticket = self.inner.ticket_for_nothing(prepared)?;
+        Ok(Decision::Unprotected { ticket, why: Unprotected::Shadow })
+    }
+
+    /// The store gave no verdict: pure work may go on without it if the policy says so.
+    fn without_store(&self, prepared: &Prepared, error: EngineError) -> Result<Decision, EngineError> {
+        if !may_go_unrecorded(prepared.effect, &prepared.policy) || !matches!(error, EngineError::Store(_)) {
+            return Err(error);
+        }
+        count(&self.inner.counters.unrecorded);
+        let ticket = self.inner.ticket_for_nothing(prepared)?;
+        Ok(Decision::Unprotected { ticket, why: Unprotected::StoreGone })
+    }
+}
+
+/// Whether it may run without a record: pure work where the policy says so, and whatever is only shadowed.
+pub(crate) fn may_go_unrecorded(effect: Effect, policy: &Policy) -> bool {
+    policy.mode == Mode::Shadow || (effect == Effect::Pure && policy.on_store_error == OnStoreError::FailOpen)
+}
+
+const fn verdict_name(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::WindowClosed { .. } => "window closed",
+        Verdict::Mismatch => "mismatch",
+        Verdict::Replay(_) => "replay",
+        Verdict::InFlight { .. } => "in flight",
+        Verdict::InDoubt { .. } => "in doubt",
+        Verdict::Refused(_) => "refused",
+        Verdict::Fenced => "superseded",
+        Verdict::Execute(_) => "nothing",
+    }
+}

@@ -1,0 +1,68 @@
+//! A look before the write: what a begin would be told, if it would be told anything but *run it*.
+
+use hapax_core::{
+    Command, Moment, Nonce, Reply, Verdict, Write, apply,
+    command::{Admit, Begin},
+    policy::Mode,
+};
+use std::sync::Arc;
+
+use crate::{
+    begin::{Begun, Replayed},
+    call::{Call, Prepared},
+    engine::Engine,
+    error::EngineError,
+    stats::count,
+};
+
+impl Call {
+    /// Answers from the gate, or from one read, what is decided, under way (waiting as the policy says) or in doubt,
+    /// without a write. `None`: as things stand a begin would run it, so begin.
+    ///
+    /// For callers that fetch something costly between the look and the begin, such as a connection. In shadow mode
+    /// there is nothing to be told.
+    pub async fn peek(&self) -> Result<Option<Begun>, EngineError> {
+        let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
+        match prepared.policy.mode {
+            Mode::Enforce => self.engine.peek(prepared).await,
+            Mode::Shadow => Ok(None),
+        }
+    }
+}
+
+impl Engine {
+    async fn peek(&self, prepared: &Prepared) -> Result<Option<Begun>, EngineError> {
+        let inner = &*self.inner;
+        if let Some(replay) = inner.gate.look_up_at(&prepared.id, prepared.fingerprint.as_ref(), || inner.store_now()) {
+            count(&inner.counters.gate_hits);
+            count(&inner.counters.replayed);
+            return Ok(Some(Begun::Replay(Replayed { replay, joined: false })));
+        }
+        let seen = inner.read(&prepared.id).await?;
+        if seen.record.is_none() {
+            return Ok(None);
+        }
+        // The rules judge a begin; what it would write is thrown away, so this nonce is never anybody's.
+        let begin = Begin {
+            nonce: Nonce([0; 16]),
+            fingerprint: prepared.fingerprint.clone(),
+            effect: prepared.effect,
+            lease: prepared.lease,
+            owner: Arc::clone(&inner.owner),
+            started: prepared.started,
+            epoch: prepared.epoch,
+            admit: Admit::Yes,
+            room: Admit::Yes,
+            about: Arc::clone(&prepared.about),
+            ties: prepared.ties.clone(),
+        };
+        let moment = Moment { now: inner.now(&seen), wall: inner.wall_now() };
+        let step = apply(&prepared.policy, seen.current(), Command::Begin(begin), moment);
+        let verdict = match (&step.write, &step.reply) {
+            (Write::Nothing, Reply::Verdict(verdict)) => Verdict::clone(verdict),
+            (Write::Nothing | Write::Put(_) | Write::Remove, _) => return Ok(None),
+        };
+        inner.tell(&prepared.id, &prepared.about, &step, moment.wall, None);
+        self.told(prepared, seen, verdict).await.map(Some).map_err(|unsure| unsure.error)
+    }
+}

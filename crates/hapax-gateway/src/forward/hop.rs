@@ -1,0 +1,107 @@
+//! Headers that belong to one connection.
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+const OF_ONE_HOP: [HeaderName; 7] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+];
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+
+/// What nobody may have removed by naming it in `Connection`: it says where a request goes, how long it is, and whose it
+/// is.
+const NOT_BY_NAME: [HeaderName; 5] =
+    [header::HOST, header::CONTENT_LENGTH, header::AUTHORIZATION, header::COOKIE, header::CONTENT_TYPE];
+
+pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::UPGRADE)
+}
+
+/// Leaves what is meant for the upstream.
+pub(crate) fn strip_request(headers: &mut HeaderMap) {
+    // The only transfer coding a request may wish for beyond the hop.
+    let trailers = headers.get(header::TE).is_some_and(|value| {
+        value.as_bytes().split(|byte| *byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+    });
+    strip(headers);
+    headers.remove(header::TE);
+    headers.remove(HTTP2_SETTINGS);
+    // We have said "continue" ourselves.
+    headers.remove(header::EXPECT);
+    // The length is that of the body we send.
+    headers.remove(header::CONTENT_LENGTH);
+    if trailers {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+/// Leaves what is meant for the client. Whether the body's length may still be told is the server's affair.
+pub(crate) fn strip_response(headers: &mut HeaderMap) {
+    strip(headers);
+}
+
+fn strip(headers: &mut HeaderMap) {
+    if headers.contains_key(header::CONNECTION) {
+        let named: Vec<HeaderName> = headers
+            .get_all(header::CONNECTION)
+            .iter()
+            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+            .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+            .filter(|name| !NOT_BY_NAME.contains(name))
+            .collect();
+        for name in named {
+            headers.remove(name);
+        }
+    }
+    for name in OF_ONE_HOP {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn what_belongs_to_the_connection_stays_on_it() {
+        let mut sent = headers(&[
+            ("host", "a"),
+            ("connection", "close, X-Secret-Hop ,te"),
+            ("x-secret-hop", "1"),
+            ("keep-alive", "5"),
+            ("te", "gzip, Trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("http2-settings", "x"),
+            ("expect", "100-continue"),
+            ("accept", "*/*"),
+        ]);
+        strip_request(&mut sent);
+        assert_eq!(sent, headers(&[("host", "a"), ("accept", "*/*"), ("te", "trailers")]));
+    }
+
+    /// Naming the credential in `Connection` would send the request on as nobody's.
+    #[test]
+    fn nobody_strips_a_credential_or_a_length_by_naming_it() {
+        let mut sent = headers(&[
+            ("connection", "authorization, host, cookie"),
+            ("host", "a"),
+            ("authorization", "b"),
+            ("cookie", "c"),
+        ]);
+        strip_request(&mut sent);
+        assert_eq!(sent.len(), 3);
+    }
+}

@@ -1,0 +1,179 @@
+//! One connection, from its first byte to its last.
+
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
+
+use http::{Request, Response};
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::{
+    accept::Shared,
+    limits::Limits,
+    live::Stopping,
+    pace::{Answering, Pace},
+    watched::Watched,
+};
+use crate::body::Out;
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: bool,
+}
+
+/// What turns requests into answers.
+pub(crate) trait Answer: Clone + Send + Sync + 'static {
+    /// `answering` is held as long as the client waits for bytes, so it goes with the body.
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: Peer,
+        answering: Answering,
+    ) -> impl Future<Output = Response<Out>> + Send;
+}
+
+/// How HTTP/2 begins where nothing was agreed before.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, shared: &Shared<A>) {
+    // Without it small answers wait for the other side's acknowledgement.
+    let _ = stream.set_nodelay(true);
+    match &shared.tls {
+        None => {
+            let peer = Peer { address, tls: false };
+            let mut stream = stream;
+            let mut stopping = shared.stopping.clone();
+            let first = tokio::select! {
+                first = begins_as_http2(&mut stream, &shared.limits) => first,
+                () = stopping.stopped() => return,
+            };
+            match first {
+                Ok((true, ahead)) => http2(stream, ahead, peer, shared).await,
+                Ok((false, ahead)) => http1(stream, ahead, peer, shared).await,
+                Err(_) => {}
+            }
+        }
+        Some(acceptor) => {
+            let peer = Peer { address, tls: true };
+            let Ok(Ok(stream)) = timeout(shared.limits.head, acceptor.accept(stream)).await else { return };
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                http2(stream, Vec::new(), peer, shared).await;
+            } else {
+                http1(stream, Vec::new(), peer, shared).await;
+            }
+        }
+    }
+}
+
+/// Reads as much as is needed to know, and hands it on.
+async fn begins_as_http2(stream: &mut TcpStream, limits: &Limits) -> io::Result<(bool, Vec<u8>)> {
+    let mut ahead = Vec::with_capacity(PREFACE.len());
+    let mut most = limits.idle;
+    loop {
+        let room = PREFACE.len() - ahead.len();
+        let read = timeout(most, (&mut *stream).take(room as u64).read_buf(&mut ahead)).await;
+        if read?? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if !PREFACE.starts_with(&ahead) {
+            return Ok((false, ahead));
+        }
+        if ahead.len() == PREFACE.len() {
+            return Ok((true, ahead));
+        }
+        most = limits.head;
+    }
+}
+
+async fn http1<A: Answer>(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ahead: Vec<u8>,
+    peer: Peer,
+    shared: &Shared<A>,
+) {
+    let pace = Pace::default();
+    let watched = Watched::http1(io, ahead, Arc::clone(&shared.limits), pace.clone());
+    let limits = &shared.limits;
+    let mut builder = http1::Builder::new();
+    // Time-outs are kept by what we read from, in one place for all states.
+    builder.header_read_timeout(None).max_header_size(limits.head_bytes);
+    if limits.headers != HEADERS_WITHOUT_ALLOCATION {
+        builder.max_headers(limits.headers);
+    }
+    let service = service_fn(|request| {
+        let answered = shared.answer.answer(request, peer, pace.answering());
+        async move { Ok::<_, Infallible>(answered.await) }
+    });
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
+    let mut stopping = shared.stopping.clone();
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
+        () = stopping.stopped() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// The server's own default, for which it allocates nothing.
+const HEADERS_WITHOUT_ALLOCATION: usize = 100;
+
+async fn http2<A: Answer>(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ahead: Vec<u8>,
+    peer: Peer,
+    shared: &Shared<A>,
+) {
+    let pace = Pace::default();
+    let watched = Watched::http2(io, ahead, Arc::clone(&shared.limits), pace.clone());
+    let limits = &shared.limits;
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams)
+        .max_pending_accept_reset_streams(limits.resets)
+        .max_local_error_reset_streams(limits.resets)
+        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        // A peer that is gone without a word is found out.
+        .keep_alive_interval(limits.idle)
+        .keep_alive_timeout(limits.reader);
+    let service = service_fn(|request| {
+        let (answer, answering) = (shared.answer.clone(), pace.answering());
+        async move { Ok::<_, Infallible>(answer.answer(request, peer, answering).await) }
+    });
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
+        () = over(shared.stopping.clone(), &pace, limits) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// Until we stop, or nothing was asked for so long that the connection is only a slot taken.
+async fn over(mut stopping: Stopping, pace: &Pace, limits: &Limits) {
+    let idle = async {
+        let mut before = pace.asked();
+        loop {
+            tokio::time::sleep(limits.idle).await;
+            let now = pace.asked();
+            if now == before && !pace.busy() {
+                return;
+            }
+            before = now;
+        }
+    };
+    tokio::select! {
+        () = stopping.stopped() => {}
+        () = idle => {}
+    }
+}

@@ -1,0 +1,89 @@
+//! A request on a connection that was taken for it.
+
+use std::{error::Error, sync::Arc};
+
+use http::{
+    Request, Response, Uri, Version, header,
+    uri::{Authority, Scheme},
+};
+use hyper::client::conn::http2;
+
+use super::{
+    failure::{Failure, told},
+    link::Link,
+    pool::Pool,
+};
+use crate::body::Out;
+
+/// A connection, taken before anything is written down about the request.
+pub(crate) enum Taken {
+    Own(Box<Link>),
+    Shared(http2::SendRequest<Out>),
+}
+
+impl Taken {
+    /// Sends the request once. A connection that turns out to be closed before the first byte is replaced by a fresh one,
+    /// quietly, since nothing was sent; from the first byte on there is no second try.
+    ///
+    /// `reusable`: whether the connection may carry another request afterwards.
+    pub(crate) async fn send(
+        self,
+        request: Request<Out>,
+        reusable: bool,
+        pool: &Arc<Pool>,
+    ) -> Result<Response<Out>, Failure> {
+        match self.once(request, reusable, pool).await {
+            Ok(response) => Ok(response),
+            Err((failure, Some(request))) if failure.nothing_sent() => {
+                let fresh = pool.fresh().await?;
+                fresh.once(request, reusable, pool).await.map_err(|(failure, _)| failure)
+            }
+            Err((failure, _)) => Err(failure),
+        }
+    }
+
+    async fn once(
+        self,
+        request: Request<Out>,
+        reusable: bool,
+        pool: &Arc<Pool>,
+    ) -> Result<Response<Out>, (Failure, Option<Request<Out>>)> {
+        match self {
+            Self::Own(link) => Ok(link.exchange(request, reusable, pool).await?.map(Out::link)),
+            Self::Shared(mut sender) => match sender.try_send_request(for_http2(request, pool)).await {
+                Ok(response) => Ok(response.map(Out::incoming)),
+                Err(mut error) => {
+                    let given_back = error.take_message();
+                    let why = told(error.error());
+                    if given_back.is_some() || was_refused(error.error()) {
+                        Err((Failure::NotSent(why), given_back))
+                    } else {
+                        Err((Failure::Broke(why), None))
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// HTTP/2 has the host in the target and no `Host`.
+fn for_http2(mut request: Request<Out>, pool: &Pool) -> Request<Out> {
+    let host = request.headers_mut().remove(header::HOST);
+    let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    if let Some(authority) = authority.or_else(|| pool.target().authority()) {
+        parts.authority = Some(authority);
+        parts.scheme = Some(if pool.target().tls { Scheme::HTTPS } else { Scheme::HTTP });
+    }
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+    *request.version_mut() = Version::HTTP_2;
+    request
+}
+
+/// The one answer of HTTP/2 that promises that nothing was done (RFC 9113, 8.7).
+fn was_refused(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+    cause.is_some_and(|error| error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM))
+}

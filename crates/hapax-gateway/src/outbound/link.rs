@@ -1,0 +1,161 @@
+//! One HTTP/1.1 connection, driven by whoever uses it.
+//!
+//! No task of its own: the request's task polls the connection while it sends and reads, so an answer costs no change
+//! of tasks. Lying in the pool nobody polls it; it is looked at when it is taken.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{Connection, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
+
+use super::{
+    counted::{Counted, Written},
+    failure::{Failure, told},
+    pool::{Place, Pool},
+};
+use crate::body::{BoxError, Out};
+
+pub(crate) struct Link {
+    sender: SendRequest<Out>,
+    connection: Option<Connection<TokioIo<Counted>, Out>>,
+    written: Written,
+    pub(super) idle_since: Instant,
+    /// It lives as long as the connection.
+    _place: Place,
+}
+
+impl Link {
+    pub(super) fn new(
+        sender: SendRequest<Out>,
+        connection: Connection<TokioIo<Counted>, Out>,
+        written: Written,
+        place: Place,
+    ) -> Self {
+        Self { sender, connection: Some(connection), written, idle_since: Instant::now(), _place: place }
+    }
+
+    /// Moves the connection on. Its end is remembered; why it ended is told to whoever waits for an answer.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = &mut self.connection
+            && Pin::new(connection).poll(cx).is_ready()
+        {
+            self.connection = None;
+        }
+    }
+
+    /// Whether a request can be sent now. The other side may have closed it meanwhile, which shows only here.
+    pub(super) fn is_fit(&mut self, cx: &mut Context<'_>) -> bool {
+        self.drive(cx);
+        self.connection.is_some() && self.sender.is_ready()
+    }
+
+    /// Sends, and waits for the head of the answer. A request that was certainly not sent comes back.
+    pub(super) async fn exchange(
+        mut self: Box<Self>,
+        request: Request<Out>,
+        reusable: bool,
+        pool: &Arc<Pool>,
+    ) -> Result<Response<LinkBody>, (Failure, Option<Request<Out>>)> {
+        if !poll_fn(|cx| Poll::Ready(self.is_fit(cx))).await {
+            return Err((Failure::NotSent("it was closed".to_owned()), Some(request)));
+        }
+        let before = self.written.so_far();
+        let mut answer = std::pin::pin!(self.sender.try_send_request(request));
+        let answered = poll_fn(|cx| {
+            self.drive(cx);
+            answer.as_mut().poll(cx)
+        })
+        .await;
+        match answered {
+            Ok(response) => {
+                let (head, incoming) = response.into_parts();
+                let pool = reusable.then(|| Arc::clone(pool));
+                let mut body = LinkBody { incoming, link: Some(self), pool };
+                poll_fn(|cx| {
+                    body.end_if_whole(cx);
+                    Poll::Ready(())
+                })
+                .await;
+                Ok(Response::from_parts(head, body))
+            }
+            Err(mut error) => {
+                let given_back = error.take_message();
+                let why = told(error.error());
+                if given_back.is_some() || self.written.so_far() == before {
+                    Err((Failure::NotSent(why), given_back))
+                } else {
+                    Err((Failure::Broke(why), None))
+                }
+            }
+        }
+    }
+}
+
+/// The body of an answer, which drives the connection it comes from and gives it back at its end.
+pub(crate) struct LinkBody {
+    incoming: Incoming,
+    link: Option<Box<Link>>,
+    /// None: the connection is not used again.
+    pool: Option<Arc<Pool>>,
+}
+
+impl LinkBody {
+    fn end_if_whole(&mut self, cx: &mut Context<'_>) {
+        if !self.incoming.is_end_stream() {
+            return;
+        }
+        if let Some(mut link) = self.link.take()
+            && let Some(pool) = self.pool.take()
+            && link.is_fit(cx)
+        {
+            pool.put(link);
+        }
+    }
+}
+
+impl Body for LinkBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(link) = &mut self.link {
+            link.drive(cx);
+        }
+        let frame = Pin::new(&mut self.incoming).poll_frame(cx);
+        match &frame {
+            Poll::Ready(Some(Ok(_))) => self.end_if_whole(cx),
+            // Its end may only now be known.
+            Poll::Ready(None) => {
+                if let Some(mut link) = self.link.take()
+                    && let Some(pool) = self.pool.take()
+                    && link.is_fit(cx)
+                {
+                    pool.put(link);
+                }
+            }
+            Poll::Ready(Some(Err(_))) => self.link = None,
+            Poll::Pending => {}
+        }
+        frame.map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}

@@ -1,0 +1,21 @@
+//! The side of the upstreams: connections that are kept, and requests of which it is known whether they were sent.
+
+mod connect;
+mod counted;
+mod exchange;
+mod failure;
+mod link;
+mod pool;
+mod roots;
+mod target;
+mod wire;
+
+pub use connect::Protocol;
+pub use failure::Failure;
+pub use roots::client_tls;
+pub use target::{Target, TargetError};
+
+pub(crate) use exchange::Taken;
+pub(crate) use link::LinkBody;
+pub(crate) use pool::Pool;
+pub use pool::Timing;

@@ -1,0 +1,178 @@
+//! The connections to one upstream.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use hyper::client::conn::http2;
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use tokio::time::{Instant, timeout};
+
+use super::{
+    connect::{Connector, Protocol},
+    exchange::Taken,
+    failure::Failure,
+    link::Link,
+    target::Target,
+};
+use crate::body::Out;
+
+/// How long an upstream may take, and how much of it we take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Timing {
+    pub connect: Duration,
+    /// From sending to the head of the answer.
+    pub first_byte: Duration,
+    /// From sending to the end of an answer that is recorded.
+    pub whole: Duration,
+    /// How long a connection lies unused before it is not trusted any more. Upstreams close idle connections, and a
+    /// request that meets the closing leaves its sender in doubt; so this is shorter than any of them is.
+    pub idle: Duration,
+    /// Connections at once.
+    pub connections: usize,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(3),
+            first_byte: Duration::from_secs(60),
+            whole: Duration::from_secs(120),
+            idle: Duration::from_secs(3),
+            connections: 1_024,
+        }
+    }
+}
+
+pub(crate) struct Pool {
+    connector: Connector,
+    pub(crate) timing: Timing,
+    /// Connections of one request at a time, the last used last.
+    #[allow(clippy::vec_box, reason = "a connection is large, and it moves between pool and request boxed")]
+    idle: Mutex<Vec<Box<Link>>>,
+    /// The connection that all requests share, where HTTP/2 is spoken.
+    shared: Mutex<Option<http2::SendRequest<Out>>>,
+    open: Arc<AtomicUsize>,
+}
+
+impl Pool {
+    pub(crate) fn new(
+        target: Target,
+        protocol: Protocol,
+        timing: Timing,
+        tls: Option<&Arc<ClientConfig>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            connector: Connector::new(target, protocol, tls),
+            timing,
+            idle: Mutex::default(),
+            shared: Mutex::default(),
+            open: Arc::default(),
+        })
+    }
+
+    pub(crate) const fn target(&self) -> &Target {
+        &self.connector.target
+    }
+
+    /// A connection that was good a moment ago, or a fresh one.
+    pub(crate) async fn take(&self) -> Result<Taken, Failure> {
+        if let Some(sender) = self.shared() {
+            return Ok(Taken::Shared(sender));
+        }
+        while let Some(mut link) = self.pop() {
+            if poll_fn(|cx| Poll::Ready(link.is_fit(cx))).await {
+                return Ok(Taken::Own(link));
+            }
+        }
+        self.fresh().await
+    }
+
+    /// A connection that nobody has used.
+    pub(crate) async fn fresh(&self) -> Result<Taken, Failure> {
+        let place = Place::of(&self.open, self.timing.connections).ok_or(Failure::Full(self.timing.connections))?;
+        let connecting = timeout(self.timing.connect, self.connector.connect(place)).await;
+        let taken = connecting.map_err(|_| Failure::NotConnected("it took too long".to_owned()))??;
+        if let Taken::Shared(sender) = &taken {
+            *self.shared.lock() = Some(sender.clone());
+        }
+        Ok(taken)
+    }
+
+    fn shared(&self) -> Option<http2::SendRequest<Out>> {
+        let mut shared = self.shared.lock();
+        if shared.as_ref().is_some_and(http2::SendRequest::is_closed) {
+            *shared = None;
+        }
+        shared.clone()
+    }
+
+    fn pop(&self) -> Option<Box<Link>> {
+        let mut idle = self.idle.lock();
+        let link = idle.pop()?;
+        if link.idle_since.elapsed() <= self.timing.idle {
+            return Some(link);
+        }
+        // The last used is too old, so all are.
+        let old = std::mem::take(&mut *idle);
+        drop(idle);
+        drop(old);
+        None
+    }
+
+    /// A connection that was not used after all.
+    pub(crate) fn give_back(&self, taken: Taken) {
+        match taken {
+            Taken::Own(link) => self.put(link),
+            // It is everybody's already.
+            Taken::Shared(_) => {}
+        }
+    }
+
+    pub(super) fn put(&self, mut link: Box<Link>) {
+        link.idle_since = Instant::now();
+        self.idle.lock().push(link);
+    }
+
+    /// Closes what lies unused for too long. Without it a quiet gateway would keep connections that its upstream has
+    /// long closed.
+    pub(crate) fn tidy(&self) {
+        let mut idle = self.idle.lock();
+        let (old, good) = idle.drain(..).partition(|link| link.idle_since.elapsed() > self.timing.idle);
+        *idle = good;
+        drop(idle);
+        drop::<Vec<_>>(old);
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("target", self.target()).finish_non_exhaustive()
+    }
+}
+
+/// One of the connections that may be open.
+#[derive(Debug)]
+pub(super) struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn of(open: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let place = Self(Arc::clone(open));
+        // Counted first: if it was one too many, dropping it takes it back.
+        (open.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,206 @@
+//! The lower level: what to do with one request, step by step, for whoever moves the bytes.
+//!
+//! ```text
+//!   look(head) ── Pass ─────────────────────► send it on as it is, nothing is buffered
+//!      │ Buffer
+//!   ask(head, body, caller) ── Pass, Answer
+//!      │ Ask
+//!   peek() ── an answer that needs no upstream (no write)
+//!      │ None
+//!   begin() ── Answer, Unprotected
+//!      │ Run
+//!   Running: finish · stream · no_effect · unknown · deferred
+//! ```
+
+mod asking;
+mod running;
+mod streaming;
+mod told;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hapax_core::identity::{Key, RequestPrint};
+use hapax_engine::Engine;
+use http::{Method, Response, request};
+use parking_lot::RwLock;
+
+use crate::{
+    caller::Caller,
+    key::{self, Found},
+    problem::{Code, NextStep, Problem},
+    resolved::Resolved,
+    rules::{Limits, Rules, RulesError},
+};
+
+pub use asking::{Asking, Begin, Peek};
+pub(crate) use running::UNRECORDED;
+pub use running::{Lease, Running};
+pub use streaming::{Cut, Streaming};
+
+/// A whole answer, ready to be sent.
+pub type Answer = Response<Bytes>;
+
+/// Guards one route. Cloning it gives another handle to the same guard.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    rules: Rules,
+    /// The rules over the policy that was in force when a request last came.
+    resolved: RwLock<Arc<Resolved>>,
+}
+
+/// What a request's head says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Look {
+    /// Not ours: send it on untouched.
+    Pass,
+    /// Read the body, at most so many bytes, then [`Guard::ask`]. More bytes: [`Guard::too_large`].
+    Buffer { most: usize },
+}
+
+/// What a whole request comes to.
+#[derive(Debug)]
+#[must_use]
+pub enum Asked {
+    /// Not protected: send it on, with this body.
+    Pass(Bytes),
+    /// Refused before anything happened.
+    Answer(Answer),
+    Ask(Box<Asking>),
+}
+
+impl Guard {
+    /// Checks the rules against the policy of their surface.
+    pub fn new(engine: Engine, rules: Rules) -> Result<Self, RulesError> {
+        let resolved = Resolved::of(&rules, engine.policy(&rules.surface))?;
+        Ok(Self { inner: Arc::new(Inner { engine, rules, resolved: RwLock::new(Arc::new(resolved)) }) })
+    }
+
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.inner.rules.limits
+    }
+
+    /// An answer of the route's own making, in its dialect. It is never recorded.
+    #[must_use]
+    pub fn problem(&self, problem: &Problem) -> Answer {
+        self.inner.rules.dialect.answer(problem)
+    }
+
+    /// The request's body is longer than the route takes. Nothing was begun; what is left of the body has to be read
+    /// away, or the connection closed.
+    #[must_use]
+    pub fn too_large(&self) -> Answer {
+        let most = self.inner.rules.limits.request_body;
+        let detail = format!("the request's body has more than {most} bytes; send less");
+        self.problem(&Problem::new(Code::TooLarge, NextStep::FixRequest, detail).nothing_happened())
+    }
+
+    /// Whether the request is ours at all.
+    pub fn look(&self, head: &request::Parts) -> Look {
+        if is_safe(&head.method) {
+            return Look::Pass;
+        }
+        let resolved = self.resolved();
+        let most = self.inner.rules.limits.request_body;
+        match key::in_head(&resolved, head) {
+            Ok(Found::Nothing) if !resolved.required && !resolved.key_in_body() => Look::Pass,
+            Ok(_) | Err(_) => Look::Buffer { most },
+        }
+    }
+
+    /// Finds the key, takes the fingerprint, and says what comes next.
+    pub fn ask(&self, head: &request::Parts, body: Bytes, caller: &Caller) -> Asked {
+        if is_safe(&head.method) {
+            return Asked::Pass(body);
+        }
+        let rules = &self.inner.rules;
+        let resolved = self.resolved();
+        let unchanged = body.clone();
+        let body = match &rules.overrides {
+            Some(change) => change(head, body),
+            None => body,
+        };
+        let found = match key::anywhere(&resolved, head, &body) {
+            Ok(found) => found,
+            Err(why) => {
+                let problem = Problem::new(Code::KeyInvalid, NextStep::UseNewKey, why).nothing_happened();
+                return Asked::Answer(self.problem(&problem));
+            }
+        };
+        let endpoint = caller.endpoint.as_deref().unwrap_or_else(|| head.uri.path());
+        let print = || {
+            let names: Vec<&str> = resolved.query_names.iter().map(String::as_str).collect();
+            let content_type = head.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+            let content_type = content_type.map(String::from_utf8_lossy);
+            let mut print = RequestPrint::new(head.method.as_str(), endpoint)
+                .query_without(head.uri.query().unwrap_or_default(), &names)
+                .body(&body);
+            for (name, value) in &caller.path {
+                print = print.path_parameter(name, value);
+            }
+            if let Some(content_type) = &content_type {
+                print = print.content_type(content_type);
+            }
+            if let Some(selection) = &resolved.selection {
+                print = print.selection(selection);
+            }
+            print.print(self.inner.engine.printer())
+        };
+        let (key, print) = match found {
+            Found::Key(key) => (key, print()),
+            Found::Automatic => {
+                let print = print();
+                (Key::automatic(&print), print)
+            }
+            Found::Nothing if resolved.required => return Asked::Answer(self.key_missing()),
+            Found::Nothing => return Asked::Pass(unchanged),
+        };
+        match Asking::new(self, &resolved, head, body, caller, endpoint, key, print) {
+            Ok(asking) => Asked::Ask(Box::new(asking)),
+            Err(error) => Asked::Answer(self.unavailable(&error, None)),
+        }
+    }
+
+    fn key_missing(&self) -> Answer {
+        let detail = "this request needs an idempotency key; send a unique value per intent, such as a UUID, in the \
+                      `Idempotency-Key` header";
+        self.problem(&Problem::new(Code::KeyMissing, NextStep::FixRequest, detail).nothing_happened())
+    }
+
+    /// The rules over the policy in force.
+    fn resolved(&self) -> Arc<Resolved> {
+        let inner = &*self.inner;
+        let policy = inner.engine.policy(&inner.rules.surface);
+        let known = Arc::clone(&inner.resolved.read());
+        if Arc::ptr_eq(&known.policy, &policy) {
+            return known;
+        }
+        // A policy that does not go with these rules leaves the ones before it in force.
+        match Resolved::of(&inner.rules, policy) {
+            Ok(resolved) => {
+                let resolved = Arc::new(resolved);
+                *inner.resolved.write() = Arc::clone(&resolved);
+                resolved
+            }
+            Err(_) => known,
+        }
+    }
+}
+
+/// Methods that change nothing: a key on them is ignored.
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
+}

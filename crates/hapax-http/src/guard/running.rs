@@ -1,0 +1,210 @@
+use std::{future::Future, sync::Arc};
+
+use bytes::Bytes;
+use hapax_core::{
+    Body, Outcome, OutcomeClass, body_digest, meaning,
+    policy::{Disposition, Keep},
+};
+use hapax_engine::{Engine, Settled, Ticket};
+use http::{HeaderName, HeaderValue, Response, response};
+
+use super::{Answer, Guard, Streaming};
+use crate::{
+    mark::Mark,
+    problem::{Code, NextStep, Problem},
+    resolved::Resolved,
+    rules::Limits,
+};
+
+/// Marks an answer of which nothing was recorded, because the store was gone and the work is pure.
+pub(crate) const UNRECORDED: HeaderName = HeaderName::from_static("hapax-unrecorded");
+
+/// The longest body that is taken for an identifier.
+const LONGEST_HANDLE: usize = 1_024;
+
+/// A request that is ours to run. It has to be ended by one of its methods; dropped without a word, its lease lapses
+/// and the class of the effect decides.
+#[derive(Debug)]
+#[must_use]
+pub struct Running {
+    pub(super) guard: Guard,
+    pub(super) resolved: Arc<Resolved>,
+    ticket: Ticket,
+}
+
+/// The right to keep an attempt's lease, without the right to end it.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    engine: Engine,
+    ticket: Ticket,
+}
+
+impl Lease {
+    /// As [`Running::during`].
+    pub async fn during<F: Future>(&self, work: F) -> Option<F::Output> {
+        self.ticket.during(&self.engine, work).await
+    }
+}
+
+impl Running {
+    pub(super) const fn new(guard: Guard, resolved: Arc<Resolved>, ticket: Ticket) -> Self {
+        Self { guard, resolved, ticket }
+    }
+
+    /// Token, attempt, fence, and the key to pass on.
+    #[must_use]
+    pub const fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Keeps the lease where the request itself has been handed on.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        Lease { engine: self.guard.inner.engine.clone(), ticket: self.ticket.clone() }
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.guard.limits()
+    }
+
+    /// The longest body that is recorded.
+    #[must_use]
+    pub fn most_captured(&self) -> u64 {
+        self.resolved.policy.capture.max_body
+    }
+
+    /// Runs something while the lease is renewed. `None`: the lease was lost and the effect may be run again by
+    /// somebody else, so it was dropped; [`Running::lease_lost`] is the answer.
+    pub async fn during<F: Future>(&self, work: F) -> Option<F::Output> {
+        self.ticket.during(&self.guard.inner.engine, work).await
+    }
+
+    /// It was answered: records what the answer means, and gives what the caller is to get. That is the answer itself,
+    /// unless it could not be recorded.
+    pub async fn finish(self, answer: Answer) -> Answer {
+        let (head, body) = answer.into_parts();
+        let class = self.class_of(&head);
+        let outcome = match self.resolved.policy.disposition(class, true) {
+            Disposition::Complete | Disposition::Reject | Disposition::Fail => {
+                let kept = self.kept_body(&body);
+                self.outcome(&head, class, kept)
+            }
+            Disposition::FailUnknown | Disposition::Release => Outcome::new(class, Body::Empty),
+        };
+        match self.settle(outcome).await {
+            Ok(mark) => {
+                let mut answer = Response::from_parts(head, body);
+                answer.headers_mut().extend(mark);
+                answer
+            }
+            Err(refused) => refused,
+        }
+    }
+
+    /// Its answer is passed on while it comes, and recorded before its end.
+    pub fn stream(self, head: &response::Parts, capture: bool) -> Streaming {
+        Streaming::new(self, head, capture)
+    }
+
+    /// It was answered with a body that is not kept: what can be said of it is recorded.
+    pub async fn uncaptured(self, head: &response::Parts, length: u64, digest: [u8; 32]) -> Result<(), Answer> {
+        let class = self.class_of(head);
+        let outcome = self.outcome(head, class, Body::Uncaptured { length, digest });
+        self.settle(outcome).await.map(|_| ())
+    }
+
+    /// Nothing happened: the key is as if it had not been used.
+    pub async fn no_effect(self) {
+        let outcome = Outcome::new(OutcomeClass::NotRecordable, Body::Empty);
+        let _offered_again = self.ticket.settle(&self.guard.inner.engine, outcome).await;
+    }
+
+    /// The request had reached its handler or upstream, and nobody can say what came of it: what is answered now is
+    /// made up here. No preset changes that; the class of the effect decides.
+    pub async fn unknown(self) {
+        let outcome = Outcome::new(meaning::MADE_UP, Body::Empty);
+        let _offered_again = self.ticket.settle(&self.guard.inner.engine, outcome).await;
+    }
+
+    /// As [`Running::unknown`], with the answer to give: for a handler that panicked or broke off.
+    pub async fn no_answer(self, code: Code, detail: &'static str) -> Answer {
+        let next = if self.ticket_may_rerun() { NextStep::RetrySameKey } else { NextStep::AskOperator };
+        let problem = Problem::new(code, next, detail).about(self.ticket.id());
+        let answer = self.guard.problem(&problem);
+        self.unknown().await;
+        answer
+    }
+
+    /// It was answered for now; whoever holds its token renews and ends it.
+    pub fn deferred(self) -> Ticket {
+        self.ticket
+    }
+
+    /// The answer after [`Running::during`] gave nothing.
+    #[must_use]
+    pub fn lease_lost(&self) -> Answer {
+        let detail = "the work took longer than it may without a sign of life, and was stopped; send the request again \
+                      with the same key";
+        let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail);
+        self.guard.problem(&problem.about(self.ticket.id()).retry_after(hapax_core::Millis::from_secs(1)))
+    }
+
+    fn ticket_may_rerun(&self) -> bool {
+        self.guard.inner.rules.effect.may_rerun()
+    }
+
+    pub(super) fn class_of(&self, head: &response::Parts) -> OutcomeClass {
+        match head.extensions.get::<Mark>() {
+            Some(mark) => mark.class(head.status),
+            None => self.resolved.policy.answers.class(self.guard.inner.rules.effect, head.status.as_u16()),
+        }
+    }
+
+    pub(super) fn outcome(&self, head: &response::Parts, class: OutcomeClass, body: Body) -> Outcome {
+        Outcome { class, status: head.status.as_u16(), headers: self.resolved.kept.of(&head.headers), body }
+    }
+
+    /// As much of the body as the policy keeps.
+    pub(super) fn kept_body(&self, body: &Bytes) -> Body {
+        let not_kept = || Body::Uncaptured { length: body.len() as u64, digest: body_digest(body) };
+        match self.resolved.policy.capture.keep {
+            // The engine drops what is too long, and lays what is long beside the record.
+            Keep::Whole if body.is_empty() => Body::Empty,
+            Keep::Whole => Body::Inline(body.clone()),
+            Keep::Handle => match std::str::from_utf8(body) {
+                Ok(text) if text.len() <= LONGEST_HANDLE => Body::Handle(text.into()),
+                Ok(_) | Err(_) => not_kept(),
+            },
+            Keep::Marker => not_kept(),
+        }
+    }
+
+    /// Records the end. The mark goes onto the answer; an answer instead of it means that the first may not be given.
+    pub(super) async fn settle(&self, outcome: Outcome) -> Result<Option<(HeaderName, HeaderValue)>, Answer> {
+        let stands = match self.resolved.policy.disposition(outcome.class, true) {
+            Disposition::Complete | Disposition::Reject => true,
+            // Nobody is promised to get it again, so it may be given whatever became of the record.
+            Disposition::Fail | Disposition::FailUnknown | Disposition::Release => false,
+        };
+        let operation = self.ticket.id();
+        let problem = match self.ticket.settle(&self.guard.inner.engine, outcome).await {
+            Settled::Recorded => return Ok(None),
+            Settled::Unrecorded => return Ok(Some((UNRECORDED, HeaderValue::from_static("true")))),
+            Settled::Overtaken | Settled::NotRecorded(_) if !stands => return Ok(None),
+            Settled::Overtaken => Problem::new(
+                Code::Fenced,
+                NextStep::RetrySameKey,
+                "somebody else decided this request while it ran; the same key says how",
+            ),
+            Settled::NotRecorded(_) => Problem::new(
+                Code::Unavailable,
+                NextStep::RetrySameKey,
+                "the request was run, but its answer cannot be recorded right now; send it again with the same key, \
+                 and not with a new one",
+            )
+            .retry_after(hapax_core::Millis::from_secs(1)),
+        };
+        Err(self.guard.problem(&problem.about(operation)))
+    }
+}

@@ -1,0 +1,115 @@
+//! What the engine says, as an answer.
+
+use hapax_core::{Id, Millis, NextAction, RefusalReason, Stamp, Verdict};
+use hapax_engine::{Begun, EngineError};
+
+use super::{Answer, Guard};
+use crate::{
+    problem::{Code, NextStep, Problem},
+    replay,
+};
+
+impl Guard {
+    pub(super) fn told(&self, operation: Id, begun: Begun) -> Answer {
+        let verdict = match begun {
+            Begun::Replay(replayed) => return self.replayed(operation, &replayed.replay),
+            // It was waited for, so it is this request's answer too; but it is no recorded one, and so has no marks.
+            Begun::JoinedFailure(failure) => match replay::response_of(&failure) {
+                Some(answer) => return answer,
+                None => Verdict::InFlight { retry_after: Millis::ZERO, attempt: 0 },
+            },
+            Begun::Told(verdict) => verdict,
+            Begun::Execute(_) => Verdict::Fenced,
+        };
+        self.problem(&self.refused(operation, verdict))
+    }
+
+    fn replayed(&self, operation: Id, replay: &hapax_core::Replay) -> Answer {
+        replay::answer(&self.inner.engine, self.inner.rules.dialect, operation, replay)
+    }
+
+    fn refused(&self, operation: Id, verdict: Verdict) -> Problem {
+        let most = self.inner.rules.limits.retry_after;
+        let problem = match verdict {
+            Verdict::WindowClosed { status, decided_wall, .. } => {
+                let detail = "it was decided long ago, and the retry came after its window; a new key is only for a \
+                              new intent";
+                Problem::new(Code::WindowClosed, NextStep::AskOperator, detail)
+                    .with("answered", status)
+                    .with("decided_ms", decided_wall.0)
+            }
+            Verdict::Mismatch => Problem::new(
+                Code::Mismatch,
+                NextStep::FixRequest,
+                "this idempotency key was used for another request; send that request again as it was, or use a new \
+                 key for a new intent",
+            ),
+            Verdict::InFlight { retry_after, .. } => Problem::new(
+                Code::InFlight,
+                NextStep::Wait,
+                "a request with this idempotency key is being processed; send it again with the same key in a moment",
+            )
+            .retry_after(retry_after.min(most)),
+            Verdict::InDoubt { next, .. } => self.in_doubt(next),
+            Verdict::Refused(refusal) => match refusal.reason {
+                // Only a request without a record is refused for want of room.
+                RefusalReason::Quota => Problem::new(
+                    Code::OverQuota,
+                    NextStep::RetrySameKey,
+                    "as many requests are kept as may be; send it again later with the same key",
+                )
+                .nothing_happened()
+                .retry_after(refusal.retry_after),
+                RefusalReason::Admission => Problem::new(
+                    Code::NotAdmitted,
+                    NextStep::RetrySameKey,
+                    "as many requests are being processed as may be; send it again later with the same key",
+                )
+                .retry_after(refusal.retry_after),
+            },
+            // A replay and a ticket are answered elsewhere.
+            Verdict::Fenced | Verdict::Replay(_) | Verdict::Execute(_) => Problem::new(
+                Code::Fenced,
+                NextStep::RetrySameKey,
+                "somebody else has taken this request over; the same key says what became of it",
+            ),
+        };
+        problem.about(operation)
+    }
+
+    fn in_doubt(&self, next: NextAction) -> Problem {
+        let detail = "whether this request took effect is unknown, so it is not run again; a new key could make it \
+                      happen twice";
+        match next {
+            NextAction::WaitForProbe { at } => {
+                let wall = self.inner.engine.wall_of(at).0.saturating_sub(self.inner.engine.wall_of(Stamp(0)).0);
+                Problem::new(Code::InDoubt, NextStep::Wait, detail).retry_after(Millis(wall))
+            }
+            NextAction::AskOperator => Problem::new(Code::InDoubt, NextStep::AskOperator, detail),
+        }
+    }
+
+    pub(super) fn not_authorized(&self, operation: Id) -> Answer {
+        let detail = "the answer under this idempotency key belongs to another principal; use a key of your own";
+        self.problem(&Problem::new(Code::NotAuthorized, NextStep::UseNewKey, detail).about(operation))
+    }
+
+    /// Nobody can say what is recorded. Nothing ran because of this request.
+    pub(super) fn unavailable(&self, error: &EngineError, operation: Option<Id>) -> Answer {
+        // What the store says of itself is for its operator, not for the caller.
+        let detail = match error {
+            EngineError::Name(_) | EngineError::Key(_) => error.to_string(),
+            EngineError::Store(_)
+            | EngineError::Entropy(_)
+            | EngineError::Fingerprint(_)
+            | EngineError::NotFound(_)
+            | _ => "the request cannot be recorded right now, so it was not run; send it again with the same key"
+                .to_owned(),
+        };
+        let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail).retry_after(Millis::from_secs(1));
+        self.problem(&match operation {
+            Some(operation) => problem.about(operation),
+            None => problem,
+        })
+    }
+}

@@ -1,0 +1,30 @@
+//! Idempotency for any HTTP service: a tower layer, and below it the steps it is made of.
+//!
+//! The layer reads the key, fingerprints the request, begins, runs the handler or gives the recorded answer again. Five
+//! dialects say how that looks on the wire.
+
+mod body;
+mod caller;
+mod dialect;
+mod guard;
+mod headers;
+mod key;
+mod layer;
+mod mark;
+mod problem;
+mod pump;
+mod replay;
+mod resolved;
+mod rules;
+mod stream;
+
+pub use body::{BodyError, RequestBody, ResponseBody};
+pub use caller::Caller;
+pub use dialect::Dialect;
+pub use guard::{Answer, Asked, Asking, Begin, Cut, Guard, Lease, Look, Peek, Running, Streaming};
+pub use layer::{Layer, ResponseFuture, Service};
+pub use mark::{Deferred, Mark, Operation, Streamed};
+pub use problem::{Code, NextStep, Problem};
+pub use pump::Pumped;
+pub use rules::{Authorize, KeysPer, Limits, Permit, Replaying, Rules, RulesError};
+pub use stream::is_stream;

@@ -1,0 +1,103 @@
+//! A route's rules over the policy in force, worked out once per policy and not once per request.
+
+use std::sync::Arc;
+
+use hapax_core::{
+    Policy,
+    identity::{Grammar, KeySource, Pointer, Selection, Template},
+    meaning::Answers,
+    policy::MismatchInFlight,
+};
+use http::HeaderName;
+
+use crate::{
+    headers::Kept,
+    rules::{KeysPer, Rules, RulesError},
+};
+
+/// Where a key may be found, ready to be looked at.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Header(HeaderName),
+    Query(String),
+    Pointer(Pointer),
+    Template(Template),
+    Automatic,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) required: bool,
+    pub(crate) grammar: Grammar,
+    /// The query parameters that may carry the key; they are no payload.
+    pub(crate) query_names: Vec<String>,
+    /// `None`: all of the body is compared.
+    pub(crate) selection: Option<Selection>,
+    pub(crate) kept: Kept,
+    pub(crate) mismatch_in_flight: MismatchInFlight,
+    /// Whether the endpoint is part of the scope.
+    pub(crate) per_endpoint: bool,
+}
+
+impl Resolved {
+    pub(crate) fn of(rules: &Rules, policy: Arc<Policy>) -> Result<Self, RulesError> {
+        policy.check()?;
+        let key = rules.key.or(&policy.key).or(&rules.dialect.key_rules());
+        let sources = key.source.iter().flatten().filter_map(|source| source_of(source).transpose());
+        let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let automatic = sources.iter().any(|source| matches!(source, Source::Automatic));
+        if automatic && key.required == Some(true) {
+            return Err(RulesError::NeverMissing);
+        }
+        let pointers = sources.iter().filter_map(|source| match source {
+            Source::Pointer(pointer) => Some(pointer.clone()),
+            Source::Header(_) | Source::Query(_) | Source::Template(_) | Source::Automatic => None,
+        });
+        let query_names = sources.iter().filter_map(|source| match source {
+            Source::Query(name) => Some(name.clone()),
+            Source::Header(_) | Source::Pointer(_) | Source::Template(_) | Source::Automatic => None,
+        });
+        let query_names = query_names.collect();
+        // A policy with a pointer that is none does not pass its check.
+        let selection = policy.fingerprint.selection(pointers).ok().filter(|selection| !selection.is_all());
+        Ok(Self {
+            required: key.required.unwrap_or(false),
+            grammar: key.grammar(),
+            query_names,
+            selection,
+            kept: Kept::by(&policy, &rules.secret_headers),
+            mismatch_in_flight: rules.dialect.mismatch_in_flight(),
+            per_endpoint: match (rules.keys_per, policy.answers) {
+                (KeysPer::Tenant, _) | (KeysPer::AsPreset, Answers::Stripe) => false,
+                (KeysPer::Endpoint, _) | (KeysPer::AsPreset, Answers::Standard | Answers::Openwop) => true,
+            },
+            sources,
+            policy,
+        })
+    }
+
+    /// Whether the body may hold the key, or stand for it.
+    pub(crate) fn key_in_body(&self) -> bool {
+        self.sources.iter().any(|source| match source {
+            Source::Pointer(_) | Source::Template(_) | Source::Automatic => true,
+            Source::Header(_) | Source::Query(_) => false,
+        })
+    }
+}
+
+fn source_of(source: &KeySource) -> Result<Option<Source>, RulesError> {
+    Ok(Some(match source {
+        KeySource::Header(name) => {
+            let parsed = HeaderName::from_bytes(name.as_bytes());
+            Source::Header(parsed.map_err(|_| RulesError::HeaderName(name.clone()))?)
+        }
+        KeySource::Query(name) => Source::Query(name.clone()),
+        KeySource::JsonPointer(pointer) => Source::Pointer(pointer.clone()),
+        KeySource::Template(template) => Source::Template(template.clone()),
+        KeySource::Automatic => Source::Automatic,
+        // A source that this version does not know finds nothing.
+        _ => return Ok(None),
+    }))
+}

@@ -1,0 +1,104 @@
+//! The lower level, step by step, as a gateway walks it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hapax_core::{
+    Effect, StateName,
+    identity::{Surface, Tenant},
+};
+use hapax_engine::Engine;
+use hapax_http::{Answer, Asked, Asking, Begin, Caller, Guard, Look, Peek, Rules, Running};
+use hapax_store::MemoryStore;
+use http::{Request, Response, StatusCode, request};
+
+fn guard() -> Guard {
+    let engine = Engine::builder(Arc::new(MemoryStore::default())).build().unwrap();
+    Guard::new(engine, Rules::on(Surface::new("http").unwrap()).effect(Effect::Irreversible)).unwrap()
+}
+
+fn post(key: Option<&str>) -> request::Parts {
+    let mut request = Request::post("/v1/charges").header("content-type", "application/json");
+    if let Some(key) = key {
+        request = request.header("idempotency-key", key);
+    }
+    request.body(()).unwrap().into_parts().0
+}
+
+fn caller() -> Caller {
+    Caller::of(Tenant::new("acme").unwrap())
+}
+
+fn ask(guard: &Guard, head: &request::Parts, body: &'static [u8]) -> Asking {
+    match guard.ask(head, Bytes::from_static(body), &caller()) {
+        Asked::Ask(asking) => *asking,
+        other @ (Asked::Pass(_) | Asked::Answer(_)) => panic!("{other:?}"),
+    }
+}
+
+async fn run(guard: &Guard, head: &request::Parts, body: &'static [u8]) -> Running {
+    match ask(guard, head, body).begin(head).await {
+        Begin::Run(running) => running,
+        other @ (Begin::Unprotected { .. } | Begin::Answer(_)) => panic!("{other:?}"),
+    }
+}
+
+fn created() -> Answer {
+    Response::builder().status(201).header("location", "/v1/charges/1").body(Bytes::from_static(b"{\"id\":1}")).unwrap()
+}
+
+/// The gateway takes a connection between the look and the begin: the look must not write, or a refused connection
+/// would leave a record of something that never began.
+#[tokio::test]
+async fn a_look_leaves_nothing_behind() {
+    let guard = guard();
+    let head = post(Some("k1"));
+    assert!(matches!(guard.look(&head), Look::Buffer { .. }));
+    let asking = ask(&guard, &head, b"{}");
+    assert!(matches!(asking.peek(&head).await, Peek::Begin));
+    let explained = guard.engine().explain(&asking.operation()).await.unwrap();
+    assert_eq!(explained.state, StateName::Absent);
+}
+
+#[tokio::test]
+async fn a_finished_request_is_answered_by_the_look_alone() {
+    let guard = guard();
+    let head = post(Some("k1"));
+    let first = run(&guard, &head, b"{}").await.finish(created()).await;
+    assert_eq!(first.status(), StatusCode::CREATED);
+    let Peek::Answer(again) = ask(&guard, &head, b"{}").peek(&head).await else { panic!("not answered") };
+    assert_eq!(again.status(), StatusCode::CREATED);
+    assert_eq!(again.headers()["location"], "/v1/charges/1");
+    assert_eq!(again.headers()["idempotent-replayed"], "true");
+    assert_eq!(again.body(), first.body());
+    let Peek::Answer(other) = ask(&guard, &head, b"{\"other\":1}").peek(&head).await else { panic!("not answered") };
+    assert_eq!(other.status(), StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn what_is_not_ours_is_passed() {
+    let guard = guard();
+    assert_eq!(guard.look(&post(None)), Look::Pass);
+    let mut get = post(Some("k1"));
+    get.method = http::Method::GET;
+    assert_eq!(guard.look(&get), Look::Pass);
+}
+
+/// A gateway that fails after the first byte was sent cannot say what happened; one that fails before can.
+#[tokio::test]
+async fn a_failure_after_the_first_byte_is_a_doubt_and_one_before_it_is_nothing() {
+    let guard = guard();
+    let head = post(Some("before"));
+    let running = run(&guard, &head, b"{}").await;
+    let id = running.ticket().id();
+    running.no_effect().await;
+    assert_eq!(guard.engine().explain(&id).await.unwrap().state, StateName::Absent);
+
+    let head = post(Some("after"));
+    let running = run(&guard, &head, b"{}").await;
+    let id = running.ticket().id();
+    running.unknown().await;
+    assert_eq!(guard.engine().explain(&id).await.unwrap().state, StateName::InDoubt);
+    let Peek::Answer(told) = ask(&guard, &head, b"{}").peek(&head).await else { panic!("not answered") };
+    assert_eq!(told.status(), StatusCode::CONFLICT);
+}

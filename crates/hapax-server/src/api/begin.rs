@@ -1,0 +1,227 @@
+use hapax_core::{Effect, Fingerprint, Id, Millis, NextAction, Nonce, Recorded, Verdict, identity::Scheme};
+use hapax_engine::{Begun, Call, Wait, downstream_key};
+use http::StatusCode;
+use tokio::time::Instant;
+
+use crate::{
+    app::{App, Asked, Caller},
+    http::{Reply, answer, json},
+    log::Level,
+    metrics::Told,
+    problem::{Next, Problem},
+    wire::{BeginRequest, JoinedFailure, OutcomeWire, ReplayAnswer, ScopePart, TicketAnswer, Verdicts},
+};
+
+/// The longest lease and the longest wait that a caller may ask for.
+const LONGEST_LEASE_MS: u64 = 86_400_000;
+const LONGEST_WAIT_MS: u64 = 60_000;
+
+pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    let wanted: BeginRequest = json(&asked.headers, asked.body, &app.limits).await?;
+    let since = Instant::now();
+    let begun = ask(app, &asked.caller, wanted).await;
+    let told = match &begun {
+        Ok((_, told, _)) => *told,
+        Err(_) => Told::Error,
+    };
+    app.metrics.told(told, since.elapsed());
+    let (id, told, reply) = begun?;
+    if app.log.is_on(Level::Debug) {
+        let (operation, cached) = (id.to_string(), matches!(told, Told::Replay | Told::Joined));
+        let fields = [
+            ("operation", operation.as_str()),
+            ("tenant", asked.caller.tenant()),
+            ("status", told.check_status()),
+            ("cached", if cached { "true" } else { "false" }),
+        ];
+        app.say(Level::Debug, "idempotency_check", &fields);
+        if cached {
+            app.say(Level::Debug, "idempotent_cache_hit", &fields[..2]);
+        }
+    }
+    reply
+}
+
+async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<(Id, Told, Result<Reply, Problem>), Problem> {
+    let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
+    let call = prepared(app, caller, wanted)?;
+    let id = call.id()?;
+    let under_way = caller.identity.state.begin();
+    // With too many of them nobody waits any more: they are told at once that it is in flight.
+    let call = if under_way.others >= app.limits.begins_per_tenant { call.wait(Wait::No) } else { call };
+    let begun = match nonce {
+        Some(nonce) => call.begin_with(nonce).await,
+        None => call.begin().await,
+    };
+    drop(under_way);
+    let begun = begun.inspect_err(|error| app.say(Level::Warn, "begin_failed", &[("error", &error.to_string())]))?;
+    let (told, verdict) = match begun {
+        Begun::Execute(ticket) => {
+            let given = TicketAnswer {
+                operation: id.to_string(),
+                token: ticket.token().to_text(),
+                attempt: ticket.attempt(),
+                lease_ms: ticket.lease().0,
+                fence: ticket.fence().0,
+                downstream_key: downstream_key(&id),
+            };
+            app.tickets.keep(ticket, caller.tenant());
+            (Told::Execute, Verdicts::Execute(given))
+        }
+        Begun::Replay(replayed) => {
+            let replay = &replayed.replay;
+            let outcome = match &replay.answer {
+                Recorded::Whole(outcome) => OutcomeWire::of(outcome),
+                Recorded::DigestOnly { status, digest } => OutcomeWire {
+                    status: *status,
+                    digest: Some(data_encoding::HEXLOWER.encode(digest)),
+                    ..OutcomeWire::default()
+                },
+            };
+            let given = ReplayAnswer {
+                operation: id.to_string(),
+                attempt: replay.attempt,
+                rejected: replay.rejected,
+                joined: replayed.joined,
+                decided_at: replay.decided_wall.0,
+                outcome,
+            };
+            (if replayed.joined { Told::Joined } else { Told::Replay }, Verdicts::Replay(given))
+        }
+        Begun::JoinedFailure(failure) => {
+            let given = JoinedFailure { operation: id.to_string(), outcome: OutcomeWire::of(&failure) };
+            (Told::JoinedFailure, Verdicts::JoinedFailure(given))
+        }
+        Begun::Told(verdict) => {
+            let (told, problem) = refused(&verdict);
+            return Ok((id, told, Err(problem.about(id))));
+        }
+    };
+    Ok((id, told, Ok(answer(&verdict))))
+}
+
+fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Problem> {
+    let call = call_of(app, caller, &wanted.surface, &wanted.scope, &wanted.key)?;
+    let mut call = call.principal(&caller.identity.principal);
+    call = match (&wanted.request, &wanted.fingerprint) {
+        (Some(_), Some(_)) => return Err(Problem::bad_request("give `request` or `fingerprint`, not both")),
+        (Some(request), None) => call.fingerprint(&**request),
+        (None, Some(hex)) => {
+            let digest = data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok();
+            let digest: Option<[u8; 32]> = digest.and_then(|digest| digest.try_into().ok());
+            let digest =
+                digest.ok_or_else(|| Problem::bad_request("`fingerprint` is a SHA-256 in 64 hexadecimal digits"))?;
+            call.fingerprinted(Fingerprint::of(Scheme::RAW_V1, digest))
+        }
+        (None, None) => call,
+    };
+    if let Some(name) = &wanted.effect {
+        let effect = Effect::parse(name).ok_or_else(|| {
+            Problem::bad_request("`effect` is pure, idempotent, compensatable, irreversible or unsafe")
+        })?;
+        call = call.effect(effect);
+    }
+    if let Some(lease) = wanted.lease_ms {
+        call = call.lease(lease_of(lease)?);
+    }
+    if wanted.started == Some(false) {
+        call = call.not_started();
+    }
+    match wanted.wait_ms {
+        None => {}
+        Some(0) => call = call.wait(Wait::No),
+        Some(most) if most <= LONGEST_WAIT_MS => call = call.wait(Wait::AtMost(Millis(most))),
+        Some(_) => return Err(Problem::bad_request("`wait_ms` may be at most 60000; ask again after that")),
+    }
+    if let Some(epoch) = wanted.epoch {
+        call = call.epoch(epoch.caller, epoch.current);
+    }
+    Ok(call)
+}
+
+/// The call that a surface, a scope and a key stand for.
+pub(super) fn call_of(
+    app: &App,
+    caller: &Caller,
+    surface: &str,
+    scope: &[ScopePart],
+    key: &str,
+) -> Result<Call, Problem> {
+    if !caller.identity.may_use(surface) {
+        return Err(Problem::forbidden("this key is bound to other surfaces"));
+    }
+    let mut scoped = app.engine.surface(surface).tenant(&caller.identity.tenant);
+    for part in scope {
+        scoped = scoped.within(&part.label, &part.value);
+    }
+    let call = scoped.key(key);
+    // So that a name which cannot be used is said before anything else.
+    call.id()?;
+    Ok(call)
+}
+
+pub(super) fn lease_of(lease_ms: u64) -> Result<Millis, Problem> {
+    if lease_ms == 0 || lease_ms > LONGEST_LEASE_MS {
+        return Err(Problem::bad_request("`lease_ms` is from 1 to 86400000, a day; renew it to keep it longer"));
+    }
+    Ok(Millis(lease_ms))
+}
+
+fn nonce_of(hex: &str) -> Result<Nonce, Problem> {
+    let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok();
+    let bytes: Option<[u8; 16]> = bytes.and_then(|bytes| bytes.try_into().ok());
+    bytes.map(Nonce).ok_or_else(|| Problem::bad_request("`nonce` is 128 random bits in 32 hexadecimal digits"))
+}
+
+fn refused(verdict: &Verdict) -> (Told, Problem) {
+    let conflict =
+        |code, title, detail: &'static str, next| Problem::new(StatusCode::CONFLICT, code, title, detail, next);
+    match verdict {
+        Verdict::InFlight { retry_after, .. } => {
+            let detail = "another caller is at it; ask again with the same key";
+            let problem = conflict("HX0004", "Another caller is at it", detail, Next::RetrySameKey);
+            (Told::InFlight, problem.after(*retry_after).verdict("in_flight").new_key(false))
+        }
+        Verdict::Mismatch => {
+            let detail = "this key was used for another request; use a new key for a new intent, or send it as it was";
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            let title = "The key was used for another request";
+            (Told::Mismatch, Problem::new(status, "HX0005", title, detail, Next::NewKey).verdict("mismatch"))
+        }
+        Verdict::InDoubt { next, .. } => {
+            let detail =
+                "it may have happened, and nobody knows; a new key could do it twice. An operator or a probe decides";
+            let problem = conflict("HX0006", "Whether it happened is unknown", detail, Next::AskOperator);
+            let problem = problem.verdict("in_doubt").new_key(false);
+            match next {
+                NextAction::WaitForProbe { .. } => {
+                    (Told::InDoubt, Problem { next: Next::RetrySameKey, ..problem }.after(Millis::from_secs(10)))
+                }
+                NextAction::AskOperator => (Told::InDoubt, problem),
+            }
+        }
+        Verdict::Refused(refusal) => {
+            let detail = match refusal.reason {
+                hapax_core::RefusalReason::Quota => "as many records are kept as may be; nothing ran",
+                hapax_core::RefusalReason::Admission => "as much is running as may; nothing ran",
+            };
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            let problem = Problem::new(status, "HX0007", "There is no room for it now", detail, Next::RetrySameKey);
+            (Told::Refused, problem.after(refusal.retry_after).verdict("refused"))
+        }
+        Verdict::Fenced => {
+            let detail = "a newer turn has overtaken this call; do not retry it";
+            (
+                Told::Superseded,
+                conflict("HX0012", "A newer turn has overtaken this call", detail, Next::Stop).verdict("superseded"),
+            )
+        }
+        Verdict::WindowClosed { .. } => {
+            let detail = "it was done, and the retry came after its window; use a new key only for a new intent";
+            let problem = conflict("HX0013", "The retry came after its window", detail, Next::Stop);
+            (Told::WindowClosed, problem.verdict("window_closed"))
+        }
+        // These two never come this way: the engine gives them as what they are.
+        Verdict::Execute(_) | Verdict::Replay(_) => (Told::Error, crate::problem::store_down()),
+    }
+}

@@ -1,0 +1,19 @@
+//! The endpoints. A handler reads, asks the engine, and says what it said; it decides nothing.
+
+mod begin;
+mod doors;
+mod events;
+mod explain;
+mod list;
+mod policies;
+mod resolve;
+mod step;
+
+pub(crate) use begin::begin;
+pub(crate) use doors::{audit, health, metrics, openapi, openwop, ready};
+pub(crate) use events::events;
+pub(crate) use explain::{explain, explain_key, explained};
+pub(crate) use list::{Filter, doubt, list, pending, rows};
+pub(crate) use policies::{policies, set_policies};
+pub(crate) use resolve::{decide, resolve};
+pub(crate) use step::step;

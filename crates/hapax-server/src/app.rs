@@ -1,0 +1,301 @@
+//! What all requests share, and how one finds its way.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
+};
+
+use bytes::Bytes;
+use data_encoding::BASE64;
+use hapax_core::{Millis, identity::Tenant};
+use hapax_engine::Engine;
+use http::{HeaderMap, Request, header};
+use hyper::body::Incoming;
+use parking_lot::RwLock;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{
+    api,
+    audit::Audit,
+    auth::{Auth, Capability, Identity},
+    endpoint::{self, Endpoint, Found, Name, Needs},
+    http::{Handler, Query, Reply, problem},
+    limits::Limits,
+    log::{Level, Log},
+    metrics::{Gauge, Metrics},
+    page,
+    problem::Problem,
+    tickets::Tickets,
+};
+
+/// Where a request came in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Door {
+    /// Tenants.
+    Public,
+    /// Administrators, over the network.
+    Admin,
+    /// Whoever may open the socket in the data directory: the file's permissions are the credential.
+    Socket,
+}
+
+/// Numbers that somebody else knows.
+pub(crate) type Gauges = Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>;
+
+pub(crate) struct App {
+    pub(crate) engine: Engine,
+    pub(crate) tickets: Tickets,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) auth: RwLock<Arc<Auth>>,
+    /// Who everybody is where nobody shows a key.
+    pub(crate) anonymous: Arc<Identity>,
+    pub(crate) metrics: Metrics,
+    pub(crate) log: Log,
+    pub(crate) audit: Arc<Audit>,
+    /// Tells the events of this process from those of an earlier one.
+    pub(crate) boot: String,
+    pub(crate) csrf: [u8; 32],
+    pub(crate) gauges: Option<Gauges>,
+    pub(crate) document: OnceLock<Bytes>,
+    pub(crate) readers: Arc<Semaphore>,
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
+/// Who asks, and how far they see.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) identity: Arc<Identity>,
+    /// Behind the administrators' door, and nobody's tenant was named.
+    pub(crate) sees_all: bool,
+}
+
+impl Caller {
+    pub(crate) fn sees(&self, tenant: &str) -> bool {
+        self.sees_all || self.identity.tenant.as_str() == tenant
+    }
+
+    pub(crate) fn tenant(&self) -> &str {
+        self.identity.tenant.as_str()
+    }
+}
+
+/// One request on its way.
+pub(crate) struct Asked {
+    pub(crate) caller: Caller,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Query,
+    pub(crate) id: Option<hapax_core::Id>,
+    pub(crate) body: Incoming,
+}
+
+/// One door of the app.
+#[derive(Clone, Debug)]
+pub(crate) struct AtDoor {
+    pub(crate) app: Arc<App>,
+    pub(crate) door: Door,
+}
+
+impl Handler for AtDoor {
+    async fn handle(&self, request: Request<Incoming>) -> Reply {
+        let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+        self.app.metrics.answered(reply.status().as_u16());
+        reply
+    }
+}
+
+impl App {
+    async fn route(&self, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
+        let (head, body) = request.into_parts();
+        let found = endpoint::find(head.method.as_str(), head.uri.path());
+        if let Found::Endpoint(Endpoint { needs: Needs::Nothing, name, .. }, _) = &found {
+            return self.public(*name).await;
+        }
+        // Who is not known learns nothing, not even which addresses there are.
+        let caller = self.authenticate(door, &head.headers).inspect_err(|_| {
+            self.metrics.unauthenticated.fetch_add(1, Relaxed);
+        })?;
+        let (endpoint, id) = match found {
+            Found::Endpoint(endpoint, id) => (endpoint, id),
+            Found::Methods(methods) => return Err(Problem::no_such_method(methods.join(", "))),
+            Found::Nothing => return Err(Problem::no_such_endpoint()),
+        };
+        if !caller.identity.state.admit() {
+            let detail = "your tenant sends more requests a second than it may";
+            return Err(Problem::too_many(detail, Millis::from_secs(1)));
+        }
+        match endpoint.needs {
+            Needs::Nothing => {}
+            Needs::Key(capability) if caller.identity.can(capability) => {}
+            Needs::Key(capability) => {
+                let detail = match capability {
+                    Capability::Operate => "it needs the capability `operate`, which the role `client` has",
+                    Capability::Read => "it needs the capability `read`, which the role `reader` has",
+                    Capability::Resolve => "it needs the capability `resolve`, which the role `operator` has",
+                    Capability::Metrics => "it needs the capability `metrics`",
+                    Capability::Admin => "it needs the capability `admin`",
+                };
+                return Err(Problem::forbidden(detail));
+            }
+            Needs::Admin if door == Door::Public => return Err(Problem::no_such_endpoint()),
+            Needs::Admin => {}
+        }
+        // An id that is none cannot be known: the same answer as for one that nobody has.
+        let id = match id {
+            None => None,
+            Some(text) => Some(hapax_core::Id::parse(text).ok_or_else(Problem::unknown_operation)?),
+        };
+        let Some(query) = Query::parse(head.uri.query()) else {
+            return Err(Problem::bad_request("the query cannot be read"));
+        };
+        let asked = Asked { caller, headers: head.headers, query, id, body };
+        self.answer(endpoint.name, asked).await
+    }
+
+    async fn public(&self, name: Name) -> Result<Reply, Problem> {
+        match name {
+            Name::Health => Ok(api::health()),
+            Name::Ready => api::ready(self).await,
+            Name::OpenApi => Ok(api::openapi(self)),
+            Name::OpenWop => Ok(api::openwop(self)),
+            Name::PageStyle => Ok(page::style()),
+            Name::PageScript => Ok(page::script()),
+            Name::Begin
+            | Name::Start
+            | Name::Renew
+            | Name::Complete
+            | Name::Reject
+            | Name::Fail
+            | Name::Release
+            | Name::Resolve
+            | Name::ExplainKey
+            | Name::List
+            | Name::Explain
+            | Name::Doubt
+            | Name::Events
+            | Name::Policies
+            | Name::SetPolicies
+            | Name::Audit
+            | Name::Metrics
+            | Name::Page
+            | Name::PageFragment
+            | Name::PageOperation
+            | Name::PageResolve => Err(Problem::no_such_endpoint()),
+        }
+    }
+
+    async fn answer(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
+        match name {
+            Name::Begin => api::begin(self, asked).await,
+            Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {
+                api::step(self, name, asked).await
+            }
+            Name::Resolve => api::resolve(self, asked).await,
+            Name::ExplainKey => api::explain_key(self, asked).await,
+            Name::List => api::list(self, asked).await,
+            Name::Explain => api::explain(self, asked).await,
+            Name::Doubt => api::doubt(self, asked).await,
+            Name::Events => api::events(self, asked),
+            Name::Policies => Ok(api::policies(self)),
+            Name::SetPolicies => api::set_policies(self, asked).await,
+            Name::Audit => api::audit(self, &asked),
+            Name::Metrics => api::metrics(self, &asked.caller).await,
+            Name::Page => page::show(self, &asked.caller).await,
+            Name::PageFragment => page::fragment(self, &asked.caller).await,
+            Name::PageOperation => page::operation(self, asked).await,
+            Name::PageResolve => page::resolve(self, asked).await,
+            Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
+                self.public(name).await
+            }
+        }
+    }
+
+    /// Who asks. A missing, a malformed and an unknown credential get the same answer.
+    fn authenticate(&self, door: Door, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let auth = Arc::clone(&self.auth.read());
+        let identity = match (door, &*auth) {
+            (Door::Socket, Auth::None | Auth::Keys(_)) => Arc::clone(&self.anonymous),
+            (Door::Public | Door::Admin, Auth::None) => {
+                if !is_for_loopback(headers) {
+                    // A page on the internet whose name was made to point here.
+                    return Err(Problem::forbidden("without keys, only requests to a loopback address are taken"));
+                }
+                Arc::clone(&self.anonymous)
+            }
+            (Door::Public | Door::Admin, Auth::Keys(keys)) => {
+                let identity =
+                    presented(headers).and_then(|key| keys.find(&key)).ok_or_else(Problem::unauthenticated)?;
+                if door == Door::Admin && !identity.can(Capability::Admin) {
+                    return Err(Problem::unauthenticated());
+                }
+                identity
+            }
+        };
+        match door {
+            Door::Public => Ok(Caller { identity, sees_all: false }),
+            Door::Admin | Door::Socket => as_named(identity, headers),
+        }
+    }
+
+    pub(crate) fn say(&self, level: Level, event: &str, fields: &[(&str, &str)]) {
+        self.log.say(level, event, fields);
+    }
+}
+
+/// Administrators may act for a tenant, which they name in a header; otherwise they see all of them.
+fn as_named(identity: Arc<Identity>, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let Some(named) = headers.get("hapax-tenant") else { return Ok(Caller { identity, sees_all: true }) };
+    let named = named.to_str().ok().and_then(|name| Tenant::new(name).ok());
+    let tenant = named.ok_or_else(|| Problem::bad_request("the header `hapax-tenant` does not name a tenant"))?;
+    Ok(Caller { identity: Arc::new(Identity { tenant, ..Identity::clone(&identity) }), sees_all: false })
+}
+
+/// The key that came along: as a bearer token, or as the password of a browser's dialogue.
+fn presented(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, rest) = text.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(rest.trim().as_bytes().to_vec());
+    }
+    if scheme.eq_ignore_ascii_case("basic") {
+        let pair = BASE64.decode(rest.trim().as_bytes()).ok()?;
+        let colon = pair.iter().position(|byte| *byte == b':')?;
+        return Some(pair[colon + 1..].to_vec());
+    }
+    None
+}
+
+fn is_for_loopback(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().is_some_and(|address| address == "::1");
+    }
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let is_loopback = |address: std::net::Ipv4Addr| address.is_loopback();
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_was_made_to_point_here_is_not_loopback() {
+        let host = |name: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, name.parse().unwrap());
+            is_for_loopback(&headers)
+        };
+        for good in ["localhost", "localhost:7878", "127.0.0.1:7878", "127.8.8.8", "[::1]:7878"] {
+            assert!(host(good), "{good}");
+        }
+        for bad in ["evil.example", "localhost.evil.example:7878", "127.0.0.1.evil.example", "[fe80::1]", "10.0.0.1"] {
+            assert!(!host(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The first row: names the chain and the key that signs it.
+    Genesis,
+    Started,
+    Stopped,
+    /// An operator is about to decide a doubt.
+    Resolve,
+    /// The decision was not taken: the state had moved.
+    ResolveRefused,
+    PolicyChange,
+    KeysChange,
+    /// Answers were given up to make room.
+    Eviction,
+    /// A signed statement about all rows before it.
+    Checkpoint,
+    /// The end of the file was not whole and was cut off.
+    TornTail,
+    Repair,
+    Import,
+}
+
+/// One row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// From 1, without holes.
+    pub n: u64,
+    /// Milliseconds since 1970.
+    pub at: u64,
+    pub actor: String,
+    pub action: Action,
+    /// What it was done to: an operation's id, for instance.
+    pub subject: String,
+    pub detail: serde_json::Value,
+    /// The hash of the row before; of the first row, zeros.
+    pub prev: String,
+}
+
+pub(super) type Hash = [u8; 32];
+
+pub(super) fn hash_of(json: &[u8]) -> Hash {
+    let mut hash = Sha256::new();
+    hash.update(b"hapax.audit.v1\0");
+    hash.update(json);
+    hash.finalize().into()
+}
+
+/// The line of a row, and its hash.
+pub(super) fn line_of(row: &Row) -> Result<(String, Hash), serde_json::Error> {
+    let json = serde_json::to_string(row)?;
+    let hash = hash_of(json.as_bytes());
+    Ok((format!("{} {json}\n", HEXLOWER.encode(&hash)), hash))
+}
+
+/// A line that is whole: its row, and its hash as recomputed.
+pub(super) fn read_line(line: &[u8]) -> Result<(Row, Hash), &'static str> {
+    let (hex, json) = line.split_at_checked(64).ok_or("the line is too short")?;
+    let json = json.strip_prefix(b" ").ok_or("no blank follows the hash")?;
+    let said = HEXLOWER.decode(hex).map_err(|_| "the hash is not hexadecimal")?;
+    let hash = hash_of(json);
+    if said != hash {
+        return Err("the row does not match its hash");
+    }
+    let row = serde_json::from_slice(json).map_err(|_| "the row is not a row")?;
+    Ok((row, hash))
+}

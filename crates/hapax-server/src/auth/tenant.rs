@@ -1,0 +1,92 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// What one tenant uses of the process right now. There are as many of these as tenants in the key file.
+#[derive(Debug)]
+pub(crate) struct TenantState {
+    begins: AtomicUsize,
+    readers: AtomicUsize,
+    pub(crate) requests: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    bucket: Option<Mutex<Bucket>>,
+}
+
+/// A token bucket: `rate` a second, and a second's worth at once.
+#[derive(Debug)]
+struct Bucket {
+    rate: f64,
+    left: f64,
+    at: Instant,
+}
+
+impl TenantState {
+    pub(crate) fn new(rate: Option<u32>) -> Self {
+        let bucket = rate.map(|rate| {
+            let rate = f64::from(rate.max(1));
+            Mutex::new(Bucket { rate, left: rate, at: Instant::now() })
+        });
+        Self {
+            begins: AtomicUsize::new(0),
+            readers: AtomicUsize::new(0),
+            requests: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            bucket,
+        }
+    }
+
+    /// Whether one more request fits the tenant's rate.
+    pub(crate) fn admit(&self) -> bool {
+        self.requests.fetch_add(1, Relaxed);
+        let Some(bucket) = &self.bucket else { return true };
+        let mut bucket = bucket.lock();
+        let now = Instant::now();
+        bucket.left = (bucket.left + now.duration_since(bucket.at).as_secs_f64() * bucket.rate).min(bucket.rate);
+        bucket.at = now;
+        if bucket.left < 1.0 {
+            self.refused.fetch_add(1, Relaxed);
+            return false;
+        }
+        bucket.left -= 1.0;
+        true
+    }
+
+    pub(crate) fn begin(self: &Arc<Self>) -> Begins {
+        let others = self.begins.fetch_add(1, Relaxed);
+        Begins { state: Arc::clone(self), others }
+    }
+
+    /// A place among this tenant's readers, if there is one left.
+    pub(crate) fn reader(self: &Arc<Self>, most: usize) -> Option<Reader> {
+        let taken = self.readers.fetch_update(Relaxed, Relaxed, |now| (now < most).then_some(now + 1));
+        taken.ok().map(|_| Reader(Arc::clone(self)))
+    }
+}
+
+/// One begin under way.
+#[derive(Debug)]
+pub(crate) struct Begins {
+    state: Arc<TenantState>,
+    /// How many there were before it.
+    pub(crate) others: usize,
+}
+
+impl Drop for Begins {
+    fn drop(&mut self) {
+        self.state.begins.fetch_sub(1, Relaxed);
+    }
+}
+
+/// One reader of events.
+#[derive(Debug)]
+pub(crate) struct Reader(Arc<TenantState>);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,122 @@
+//! Reads a request's body, no further and no longer than it may.
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header::CONTENT_TYPE};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
+
+use crate::{limits::Limits, problem::Problem};
+
+async fn bytes(body: Incoming, limits: &Limits) -> Result<Bytes, Problem> {
+    let too_large = || Problem::too_large(limits.body);
+    if body.size_hint().lower() > limits.body as u64 {
+        return Err(too_large());
+    }
+    let collected = async {
+        let mut body = body;
+        let mut all = BytesMut::new();
+        let mut first: Option<Bytes> = None;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return Err(Problem::bad_request("the body broke off; send it again")) };
+            let Ok(data) = frame.into_data() else { continue };
+            if all.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > limits.body {
+                return Err(too_large());
+            }
+            // Most bodies come in one piece, which is then taken as it is.
+            match first.take() {
+                None if all.is_empty() => first = Some(data),
+                earlier => {
+                    if let Some(earlier) = earlier {
+                        all.extend_from_slice(&earlier);
+                    }
+                    all.extend_from_slice(&data);
+                }
+            }
+        }
+        Ok(first.unwrap_or_else(|| all.freeze()))
+    };
+    tokio::time::timeout(limits.body_time, collected).await.unwrap_or_else(|_| Err(Problem::too_slow()))
+}
+
+/// A body that is JSON of this shape.
+pub(crate) async fn json<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Incoming,
+    limits: &Limits,
+) -> Result<T, Problem> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    // Anything else could be sent by another site's page in a visitor's browser without asking.
+    if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return Err(Problem::not_json());
+    }
+    let bytes = bytes(body, limits).await?;
+    if depth(&bytes) > limits.json_depth {
+        return Err(Problem::bad_request(format!("the JSON is nested deeper than {}", limits.json_depth)));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(in_words(&error)))
+}
+
+/// A body that is text.
+pub(crate) async fn text(body: Incoming, limits: &Limits) -> Result<String, Problem> {
+    let bytes = bytes(body, limits).await?;
+    String::from_utf8(bytes.into()).map_err(|_| Problem::bad_request("the body is not UTF-8"))
+}
+
+/// Where it went wrong. What was found there is not repeated: it may be a key or a secret.
+fn in_words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!("line {}, column {}", error.line(), error.column());
+    let named = ["unknown field `", "missing field `"].iter().any(|start| text.starts_with(start));
+    if named && text.len() < 400 {
+        return text;
+    }
+    match error.classify() {
+        serde_json::error::Category::Data => {
+            format!("the JSON has a value at {place} that does not fit; /openapi.json says what does")
+        }
+        serde_json::error::Category::Syntax | serde_json::error::Category::Io => {
+            format!("the body is not JSON at {place}")
+        }
+        serde_json::error::Category::Eof => "the JSON ends too early".to_owned(),
+    }
+}
+
+/// How deep brackets are nested outside of texts.
+fn depth(json: &[u8]) -> usize {
+    let (mut deepest, mut now, mut in_text, mut escaped) = (0_usize, 0_usize, false, false);
+    for byte in json {
+        if in_text {
+            match (escaped, byte) {
+                (true, _) => escaped = false,
+                (false, b'\\') => escaped = true,
+                (false, b'"') => in_text = false,
+                (false, _) => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_text = true,
+            b'{' | b'[' => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b'}' | b']' => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_inside_texts_are_no_depth() {
+        assert_eq!(depth(br#"{"a":[1,{"b":"[[[[\"[["}]}"#), 3);
+        assert_eq!(depth(b"1"), 0);
+        assert_eq!(depth(&b"[".repeat(1000)), 1000);
+    }
+}

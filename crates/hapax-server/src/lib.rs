@@ -1,0 +1,40 @@
+//! The daemon as a library: the API, authentication, the audit log, metrics and the operator's page over one engine.
+//!
+//! ```no_run
+//! # async fn run(engine: hapax_engine::Engine) -> Result<(), Box<dyn std::error::Error>> {
+//! let server = hapax_server::Server::builder(engine).build()?;
+//! server.serve(tokio::net::TcpListener::bind("127.0.0.1:7878").await?).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod api;
+mod app;
+pub mod audit;
+mod auth;
+mod endpoint;
+mod http;
+mod limits;
+mod log;
+mod metrics;
+mod openapi;
+mod page;
+mod problem;
+mod records;
+mod server;
+mod tickets;
+pub mod wire;
+mod words;
+
+pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, Keys, Role, generate_key, hash_key};
+pub use limits::Limits;
+pub use log::{Format, Level, Log};
+pub use metrics::Gauge;
+pub use problem::{Next, Problem};
+pub use server::{Server, ServerBuilder, ServerError};
+
+/// The OpenAPI document, as served at `/openapi.json`.
+#[must_use]
+pub fn openapi_document() -> serde_json::Value {
+    openapi::document()
+}

@@ -1,0 +1,155 @@
+//! Tenants are strangers, and who is not known learns nothing.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Setup, ask, begin, step};
+
+/// Two tenants, one key, every endpoint.
+#[tokio::test]
+async fn two_tenants_with_one_key_never_meet() {
+    let daemon = Setup { auth: support::keys(), ..Setup::default() }.start().await;
+    let (acme, globex) = (daemon.as_key("acme-operator"), daemon.as_key("globex-client"));
+    let (_, mine) = begin(&acme, json!({})).await;
+    assert_eq!(mine["verdict"], "execute");
+    let (_, theirs) = begin(&globex, json!({ "request": "other" })).await;
+    assert_eq!(theirs["verdict"], "execute", "the same key of another tenant is another operation");
+    assert_ne!(mine["operation"], theirs["operation"]);
+    let id = mine["operation"].as_str().unwrap();
+
+    // With the right token, but of a stranger: as if there were nothing, and nothing is touched.
+    let absent = json!({ "operation": "ab".repeat(32), "token": mine["token"] });
+    for (verb, more) in [
+        ("start", json!({})),
+        ("renew", json!({})),
+        ("complete", json!({ "outcome": { "body": "stolen" } })),
+        ("reject", json!({})),
+        ("fail", json!({})),
+        ("release", json!({ "why": "no_effect" })),
+    ] {
+        let foreign = step(&globex, &mine, verb, more.clone()).await;
+        let mut unknown = step(&globex, &absent, verb, more).await;
+        if let Some(named) = unknown.1.get_mut("operation") {
+            *named = json!(id);
+        }
+        assert_eq!(foreign, unknown, "{verb}");
+    }
+    let decision = json!({ "version": 1, "resolution": "open", "posture": "operator_accepted", "reason": "mine now" });
+    let foreign = ask(&globex, "POST", &format!("/v1/operations/{id}:resolve"), decision.clone()).await;
+    let unknown = ask(&globex, "POST", &format!("/v1/operations/{}:resolve", "ab".repeat(32)), decision).await;
+    assert_eq!(foreign, unknown);
+    let foreign = ask(&globex, "GET", &format!("/v1/operations/{id}"), Value::Null).await;
+    let unknown = ask(&globex, "GET", &format!("/v1/operations/{}", "ab".repeat(32)), Value::Null).await;
+    assert_eq!((foreign.0, &foreign), (404, &unknown));
+    let named = json!({ "surface": "payments", "key": "order-17", "tenant": "acme" });
+    assert_eq!(ask(&globex, "POST", "/v1/operations:explain", named).await, unknown);
+    for path in ["/v1/operations", "/v1/operations?surface=payments", "/v1/operations?state=pending", "/v1/doubt"] {
+        let (_, list) = ask(&globex, "GET", path, Value::Null).await;
+        assert!(!list.to_string().contains(id), "{path}: {list}");
+    }
+    for path in ["/", "/page/live", &format!("/page/operation?id={id}")] {
+        let (_, page) = ask(&globex, "GET", path, Value::Null).await;
+        let page = page.to_string();
+        let shown = page.replace(&format!("Operation id={id}"), "");
+        assert!(!shown.contains("acme") && !shown.contains(&id[..12]), "{path}: {shown}");
+    }
+    // It is still the owner's.
+    assert_eq!(step(&acme, &mine, "complete", json!({ "outcome": { "body": "paid" } })).await.0, 200);
+    assert_eq!(begin(&acme, json!({})).await.1["outcome"]["body"], "paid");
+    // The administrator sees both, at the other door only.
+    let (_, all) = ask(&daemon.root(), "GET", "/v1/operations", Value::Null).await;
+    assert_eq!(all["items"].as_array().unwrap().len(), 2, "{all}");
+    let (_, at_public) = ask(&daemon.as_key("root"), "GET", "/v1/operations", Value::Null).await;
+    assert_eq!(at_public["items"].as_array().unwrap().len(), 0, "{at_public}");
+}
+
+/// No key, a wrong key, a malformed one, a key that may not come in by this door: one answer, at every address.
+#[tokio::test]
+async fn who_is_not_known_learns_nothing() {
+    let daemon = Setup { auth: support::keys(), ..Setup::default() }.start().await;
+    let nobody = daemon.client();
+    let (status, expected) = ask(&nobody, "GET", "/v1/operations", Value::Null).await;
+    assert_eq!((status, expected["code"].as_str()), (401, Some("HX0070")));
+    let wrong = daemon.client().api_key("secret-of-nobody");
+    let not_admin = hapax_client::Client::new(&daemon.admin).unwrap().api_key("secret-of-acme-operator");
+    for client in [&nobody, &wrong, &not_admin] {
+        for (method, path) in [
+            ("GET", "/v1/operations"),
+            ("GET", "/v1/nowhere"),
+            ("DELETE", "/v1/operations"),
+            ("POST", "/v1/operations:begin"),
+            ("GET", "/metrics"),
+            ("GET", "/"),
+            ("PUT", "/v1/policies"),
+            ("GET", "/v1/audit"),
+        ] {
+            assert_eq!(ask(client, method, path, Value::Null).await, (401, expected.clone()), "{method} {path}");
+        }
+    }
+    // What everybody may know.
+    for path in ["/healthz", "/readyz", "/openapi.json", "/.well-known/openwop"] {
+        assert_eq!(ask(&nobody, "GET", path, Value::Null).await.0, 200, "{path}");
+    }
+}
+
+/// A key that was taken away cannot fetch what it once recorded.
+#[tokio::test]
+async fn a_revoked_key_cannot_fetch_a_replay() {
+    let daemon = Setup { auth: support::keys(), ..Setup::default() }.start().await;
+    let client = daemon.as_key("acme-client");
+    let (_, ticket) = begin(&client, json!({})).await;
+    step(&client, &ticket, "complete", json!({ "outcome": { "body": "paid" } })).await;
+    assert_eq!(begin(&client, json!({})).await.0, 200);
+    let only = format!(
+        "[[key]]\nname = \"other\"\nhash = \"{}\"\ntenant = \"acme\"\nroles = [\"client\"]\n",
+        hapax_server::hash_key("another")
+    );
+    daemon.server.set_auth(hapax_server::Auth::Keys(hapax_server::Keys::from_toml(&only).unwrap()));
+    assert_eq!(begin(&client, json!({})).await.0, 401);
+    assert_eq!(begin(&daemon.client().api_key("another"), json!({})).await.1["outcome"]["body"], "paid");
+}
+
+/// Without keys a server does not open to the world, and not to a name that was made to point at loopback.
+#[tokio::test]
+async fn without_keys_only_loopback_is_served() {
+    let daemon = Setup::default().start().await;
+    let open = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let error = daemon.server.serve(open).await.unwrap_err().to_string();
+    assert!(error.contains("HX0080"), "{error}");
+    let request = "GET /v1/operations HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+    let answer = support_raw(&daemon.address, request).await;
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+async fn support_raw(address: &str, request: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address.strip_prefix("http://").unwrap()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// One key, one surface: others are not for it.
+#[tokio::test]
+async fn a_key_bound_to_a_surface_stays_there() {
+    let file = format!(
+        "[[key]]\nname = \"a\"\nhash = \"{}\"\ntenant = \"acme\"\nroles = [\"client\"]\nsurfaces = [\"payments\"]\nrate = 5\n",
+        hapax_server::hash_key("k")
+    );
+    let auth = hapax_server::Auth::Keys(hapax_server::Keys::from_toml(&file).unwrap());
+    let daemon = Setup { auth, ..Setup::default() }.start().await;
+    let client = daemon.client().api_key("k");
+    assert_eq!(begin(&client, json!({})).await.0, 200);
+    assert_eq!(begin(&client, json!({ "surface": "refunds" })).await.0, 403);
+    // And its tenant has a rate: a burst is cut off with the time to wait.
+    let mut refused = 0;
+    for _ in 0..50 {
+        let (status, told) = ask(&client, "GET", "/v1/policies", Value::Null).await;
+        if status == 429 {
+            assert_eq!(told["code"], "HX0075");
+            refused += 1;
+        }
+    }
+    assert!(refused > 20, "{refused}");
+}

@@ -1,0 +1,117 @@
+//! A real server on a real socket, in this process.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::sync::Arc;
+
+use hapax_client::Client;
+use hapax_engine::{Engine, Policies, Settings};
+use hapax_server::{Auth, Keys, Limits, Server, hash_key};
+use hapax_store::{MemoryStore, Store};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+pub(crate) struct Running {
+    pub(crate) server: Server,
+    pub(crate) address: String,
+    pub(crate) admin: String,
+    pub(crate) engine: Engine,
+}
+
+pub(crate) struct Setup {
+    pub(crate) auth: Auth,
+    pub(crate) limits: Limits,
+    pub(crate) settings: Settings,
+    pub(crate) policies: Policies,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            auth: Auth::None,
+            limits: Limits::default(),
+            settings: Settings::default(),
+            policies: Policies::default(),
+            store: Arc::new(MemoryStore::default()),
+        }
+    }
+}
+
+impl Setup {
+    pub(crate) async fn start(self) -> Running {
+        let engine = Engine::builder(self.store).settings(self.settings).policies(self.policies).build().unwrap();
+        let server = Server::builder(engine.clone()).auth(self.auth).limits(self.limits).build().unwrap();
+        let (public, admin) = (listener().await, listener().await);
+        let (address, admin_address) = (at(&public), at(&admin));
+        for (listener, is_admin) in [(public, false), (admin, true)] {
+            let server = server.clone();
+            tokio::spawn(async move {
+                if is_admin { server.serve_admin(listener).await } else { server.serve(listener).await }.unwrap();
+            });
+        }
+        Running { server, address, admin: admin_address, engine }
+    }
+}
+
+async fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+fn at(listener: &TcpListener) -> String {
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+/// Two tenants, each with a client; `acme` also with a reader and an operator; and an administrator.
+pub(crate) fn keys() -> Auth {
+    let entry = |name: &str, tenant: &str, role: &str| {
+        let hash = hash_key(&format!("secret-of-{name}"));
+        format!("[[key]]\nname = \"{name}\"\nhash = \"{hash}\"\ntenant = \"{tenant}\"\nroles = [\"{role}\"]\n")
+    };
+    let file = [
+        entry("acme-client", "acme", "client"),
+        entry("acme-reader", "acme", "reader"),
+        entry("acme-operator", "acme", "operator"),
+        entry("globex-client", "globex", "operator"),
+        entry("root", "ops", "admin"),
+    ];
+    Auth::Keys(Keys::from_toml(&file.concat()).unwrap())
+}
+
+impl Running {
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.address).unwrap()
+    }
+
+    pub(crate) fn as_key(&self, name: &str) -> Client {
+        self.client().api_key(format!("secret-of-{name}"))
+    }
+
+    pub(crate) fn root(&self) -> Client {
+        Client::new(&self.admin).unwrap().api_key("secret-of-root")
+    }
+}
+
+/// Status and JSON of an answer.
+pub(crate) async fn ask(client: &Client, method: &str, path: &str, body: Value) -> (u16, Value) {
+    let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let (status, bytes) = client.raw(method.parse().unwrap(), path, &bytes).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes))))
+}
+
+pub(crate) async fn begin(client: &Client, more: Value) -> (u16, Value) {
+    let mut wanted = json!({ "surface": "payments", "key": "order-17", "request": { "amount": 4200 }, "wait_ms": 0 });
+    for (name, value) in more.as_object().unwrap() {
+        wanted[name] = value.clone();
+    }
+    ask(client, "POST", "/v1/operations:begin", wanted).await
+}
+
+pub(crate) async fn step(client: &Client, ticket: &Value, verb: &str, more: Value) -> (u16, Value) {
+    let mut said = json!({ "token": ticket["token"] });
+    for (name, value) in more.as_object().unwrap() {
+        said[name] = value.clone();
+    }
+    let path = format!("/v1/operations/{}:{verb}", ticket["operation"].as_str().unwrap());
+    ask(client, "POST", &path, said).await
+}
