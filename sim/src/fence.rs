@@ -332,9 +332,16 @@ impl World {
                         Verdict::Execute(_) => Phase::Start,
                         // An earlier begin of its own may have landed unheard.
                         Verdict::Fenced => Phase::TakeBack,
-                        _ => return Err("a caller that is alone was told something else"),
+                        Verdict::WindowClosed { .. }
+                        | Verdict::Mismatch
+                        | Verdict::Replay(_)
+                        | Verdict::InFlight { .. }
+                        | Verdict::InDoubt { .. }
+                        | Verdict::Refused(_) => return Err("a caller that is alone was told something else"),
                     },
-                    _ => return Err("a begin was not answered by a verdict"),
+                    Reply::Done(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Refused(_) => {
+                        return Err("a begin was not answered by a verdict");
+                    }
                 }
             }
             Phase::Start => {
@@ -343,7 +350,9 @@ impl World {
                     Reply::Done(_) => Phase::Ask,
                     // It lapsed before its start.
                     Reply::Fenced => Phase::TakeBack,
-                    _ => return Err("a start was answered otherwise"),
+                    Reply::Verdict(_) | Reply::Conflict(_) | Reply::Refused(_) => {
+                        return Err("a start was answered otherwise");
+                    }
                 }
             }
             Phase::Ask if is_listed(effect) => {
@@ -354,7 +363,9 @@ impl World {
                 match step.reply {
                     GroupReply::Started { .. } => Phase::Run,
                     GroupReply::Refused(_) => Phase::TakeBack,
-                    _ => return Err("a group answered a start otherwise"),
+                    GroupReply::Made { .. } | GroupReply::Raised { .. } | GroupReply::Done { .. } => {
+                        return Err("a group answered a start otherwise");
+                    }
                 }
             }
             Phase::Ask => match may_start(Some(&self.group), 1, Stamp(self.now)) {
@@ -402,7 +413,9 @@ impl World {
                         self.found.fill(true);
                         return Ok(());
                     }
-                    _ => return Err("a group answered its rival otherwise"),
+                    GroupReply::Made { .. } | GroupReply::Started { .. } => {
+                        return Err("a group answered its rival otherwise");
+                    }
                 };
                 if heard {
                     for caller in 0..self.listed.len() {
@@ -439,10 +452,9 @@ impl World {
             if self.rival == RivalPhase::Reported && self.ran[caller] && !reported {
                 return Err("started, and neither reported nor refused");
             }
-            if is_listed(*effect) && !committed && self.rival == RivalPhase::Reported {
-                if self.refused[caller] && reported {
-                    return Err("reported and refused");
-                }
+            let counts = is_listed(*effect) && !committed && self.rival == RivalPhase::Reported;
+            if counts && self.refused[caller] && reported {
+                return Err("reported and refused");
             }
             if self.phases[caller] == Phase::Refused {
                 let read = self.records[caller].0.as_deref().and_then(|record| as_read(record, Stamp(self.now)));

@@ -58,7 +58,8 @@ impl Redis {
 
     fn wait(&mut self) {
         let port = self.server.port();
-        self.server.ready(|| ask(port, "PING").is_some_and(|said| said.starts_with("+PONG")));
+        self.server
+            .ready(|| ask(port, "PING").is_some_and(|said| said.starts_with("+PONG") || said.starts_with("-NOAUTH")));
     }
 
     pub const fn port(&self) -> u16 {

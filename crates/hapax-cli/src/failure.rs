@@ -28,21 +28,51 @@ pub(crate) enum Failure {
     Signals(io::Error),
     #[error("{0} pieces of work were still under way when the grace ended; what they did is in doubt [HX0062]")]
     Unfinished(usize),
+    #[error("the demo could not run: {0}")]
+    Demo(String),
+    #[error("{0} orders were charged more than once behind the gateway; please report this with the seed")]
+    ChargedTwice(usize),
+    #[error("`{name}` ({from}) cannot be used: {rule} [HX0080]")]
+    Setting { name: String, from: String, rule: String },
+    #[error("the API keys {} cannot be used: {why}", .path.display())]
+    Keys { path: PathBuf, why: String },
+    #[error(transparent)]
+    Server(#[from] hapax_server::ServerError),
+    #[error(transparent)]
+    Client(#[from] hapax_client::Error),
+    #[error("{0} places are not as they were written")]
+    Damaged(usize),
+    #[error("{0} knobs differ")]
+    Differs(usize),
 }
 
 impl Failure {
-    /// 2: the command was given something that it cannot use. 3: it ended before its work did. 1: all else.
+    /// 2: the command was given something that it cannot use. 3: it ended before its work did. 4: in flight. 5: the key was
+    /// used for another request. 6: in doubt. 7: not known. 8: damage was found. 9: there are differences. 10: refused
+    /// otherwise. 1: all else.
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => ExitCode::from(2),
+            Self::Setting { .. } | Self::Keys { .. } => ExitCode::from(2),
             Self::Unfinished(_) => ExitCode::from(3),
+            Self::Client(hapax_client::Error::InFlight(_)) => ExitCode::from(4),
+            Self::Client(hapax_client::Error::Mismatch(_)) => ExitCode::from(5),
+            Self::Client(hapax_client::Error::InDoubt(_)) => ExitCode::from(6),
+            Self::Client(hapax_client::Error::Refused(refusal)) if refusal.status == 404 => ExitCode::from(7),
+            Self::Damaged(_) => ExitCode::from(8),
+            Self::Differs(_) => ExitCode::from(9),
+            Self::Client(hapax_client::Error::Refused(_)) => ExitCode::from(10),
             Self::Runtime(_)
             | Self::Tls(_)
             | Self::Store { .. }
             | Self::Engine(_)
             | Self::Secret { .. }
             | Self::Listen { .. }
-            | Self::Signals(_) => ExitCode::FAILURE,
+            | Self::Server(_)
+            | Self::Client(_)
+            | Self::Signals(_)
+            | Self::Demo(_)
+            | Self::ChargedTwice(_) => ExitCode::FAILURE,
         }
     }
 }

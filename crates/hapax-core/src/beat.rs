@@ -141,7 +141,8 @@ pub fn apply_beat(current: Option<&Beats>, command: &BeatCommand, moment: Moment
     match command {
         BeatCommand::Gather { about, messages, keep } => {
             let messages = set(messages);
-            let fresh = Beats { about: about.clone(), next: 1, beats: Vec::new(), keep: *keep };
+            // Numbers go on from the store's time, so that a number is not given twice although a session was forgotten.
+            let fresh = Beats { about: about.clone(), next: moment.now.0, beats: Vec::new(), keep: *keep };
             gather(current.unwrap_or(&fresh), &live, &messages, moment)
         }
         BeatCommand::Absorb { beat, messages } => absorb(current, &live, *beat, &set(messages), moment),

@@ -126,7 +126,7 @@ impl Engine {
             // A write of unknown fate stays one, whatever is asked and answered after it.
             let unsettled = asked.carried.unsettled;
             let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
-            let made = inner.make_room(&prepared.policy, &prepared.about).await;
+            let made = Box::pin(inner.make_room(&prepared.policy, &prepared.about)).await;
             if made.map_err(|error| still(error.into()))? {
                 asked = self.ask(prepared, nonce, Room::Made, sent_at).await.map_err(still)?;
                 asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
@@ -170,7 +170,8 @@ impl Engine {
                 self.take_back_if_ours(prepared, nonce, &verdict, &carried).await;
                 // Whoever does not run takes no place among the running, least of all while it waits.
                 drop(running);
-                self.told(prepared, carried.seen, verdict).await
+                // Set apart, as all that is rare: each call carries the room of its largest step with it while it waits.
+                Box::pin(self.told(prepared, carried.seen, verdict)).await
             }
         }
     }
@@ -243,13 +244,17 @@ impl Inner {
             Ok(running) => (Admit::Yes, running),
             Err(()) => (refused(RefusalReason::Admission), None),
         };
-        let (room_for, room) = match self.quotas.keep(self, &prepared.policy, &prepared.about, room).await? {
+        let kept = match self.quotas.take(&prepared.about) {
+            Some(place) => Ok(place),
+            None => Box::pin(self.quotas.keep(self, &prepared.policy, &prepared.about, room)).await?,
+        };
+        let (room_for, room) = match kept {
             Ok(room) => (Admit::Yes, Some(room)),
             Err(Full::Records | Full::Tombstones) => (refused(RefusalReason::Quota), None),
         };
         let begin = Begin {
             nonce,
-            fingerprint: prepared.fingerprint,
+            fingerprint: prepared.fingerprint.clone(),
             effect: prepared.effect,
             lease: prepared.lease,
             owner: Arc::clone(&self.owner),

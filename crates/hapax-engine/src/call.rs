@@ -97,7 +97,7 @@ impl InScope {
 
     /// Names the intent: the same key in the same scope is the same operation.
     pub fn key(self, key: impl fmt::Display) -> Call {
-        let key = Key::new(&key.to_string(), &Grammar::visible());
+        let key = Key::shown(key, &Grammar::visible());
         self.made_key(key.map_err(EngineError::from))
     }
 

@@ -40,6 +40,8 @@ pub struct Engine {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) store_name: String,
+    /// The store lives in this process, so it can be asked for its time whenever that is needed.
+    pub(crate) store_is_here: bool,
     wall: Arc<dyn WallClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) settings: Settings,
@@ -201,6 +203,7 @@ impl EngineBuilder {
         Ok(Engine {
             inner: Arc::new(Inner {
                 store_name: self.store.name(),
+                store_is_here: self.store.now().is_some(),
                 gate: Gate::new(self.settings.gate),
                 joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
                 quotas: Arc::default(),

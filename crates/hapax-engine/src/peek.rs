@@ -45,7 +45,7 @@ impl Engine {
         // The rules judge a begin; what it would write is thrown away, so this nonce is never anybody's.
         let begin = Begin {
             nonce: Nonce([0; 16]),
-            fingerprint: prepared.fingerprint,
+            fingerprint: prepared.fingerprint.clone(),
             effect: prepared.effect,
             lease: prepared.lease,
             owner: Arc::clone(&inner.owner),

@@ -264,6 +264,16 @@ impl Inner {
         if !outcome.body_is_longer_than(inline) {
             return Ok(outcome);
         }
+        Box::pin(self.laid_beside(id, token, outcome, inline)).await
+    }
+
+    async fn laid_beside(
+        &self,
+        id: &Id,
+        token: Token,
+        mut outcome: Outcome,
+        inline: usize,
+    ) -> Result<Outcome, EngineError> {
         let parts: [&[u8]; 4] = [&id.0, &token.attempt.to_be_bytes(), &token.nonce.0, &outcome.digest()];
         let body = BodyId(Id::derived("hapax.body.v1", &parts).0);
         if let Some((body, bytes)) = outcome.put_out_of_line(body, inline) {

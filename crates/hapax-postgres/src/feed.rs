@@ -52,7 +52,8 @@ impl PostgresStore {
             let rows = self.pool.query(CALL, Sql::Feed, &[&from.through.to_string(), &from.id, &most]).await?;
             // After the rows: what was forgotten before they were read is known by now.
             let state = self.state().await?;
-            if state.forgotten > from.through.max(from.began) {
+            // Those from `began` on had not all ended when reading began.
+            if state.forgotten > from.through && state.forgotten >= from.began {
                 return Ok(Changes::Gap { oldest: self.start().await?.cursor() });
             }
             if rows.is_empty() && state.held_back {

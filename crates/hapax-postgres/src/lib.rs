@@ -9,6 +9,8 @@
 //! println!("{}", hapax_store::Store::durability(&store));
 //! # Ok(()) }
 //! ```
+//!
+//! For effects in the same database, [`Transactional`] commits the effect and its record together, or neither.
 
 mod bodies;
 mod durability;
@@ -21,9 +23,10 @@ mod row;
 mod scan;
 mod statement;
 mod store;
-mod waiters;
+mod transactional;
 mod watch;
 
 pub use error::OpenError;
 pub use options::Options;
 pub use store::PostgresStore;
+pub use transactional::{Deed, Entered, TransactionError, Transactional};

@@ -123,6 +123,10 @@ impl Pool {
         Ok(client)
     }
 
+    pub(crate) fn schema(&self) -> &str {
+        &self.schema
+    }
+
     pub(crate) const fn connect_timeout(&self) -> Duration {
         self.connect_timeout
     }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use hapax_core::{Stamp, Version};
 use hapax_store::{Counted, Due, Envelope, Snapshot, wire};
+use tokio_postgres::types::ToSql;
 
 /// The columns of one write. What a moment is relative to is only known in the database.
 #[derive(Debug, Default)]
@@ -54,6 +55,28 @@ impl Columns {
             in_doubt: envelope.in_doubt,
             entries: (!envelope.entries.is_empty()).then(|| entries(envelope)),
         }
+    }
+}
+
+impl Columns {
+    /// In the order of the two statements that write.
+    pub(crate) fn params<'a>(&'a self, id: &'a &'a [u8], channel: &'a String) -> Vec<&'a (dyn ToSql + Sync)> {
+        vec![
+            id,
+            &self.record,
+            &self.surface,
+            &self.tenant,
+            &self.tombstone,
+            &self.lease_end.at,
+            &self.lease_end.after,
+            &self.expiry.at,
+            &self.expiry.after,
+            &self.gone.at,
+            &self.gone.after,
+            &self.in_doubt,
+            &self.entries,
+            channel,
+        ]
     }
 }
 

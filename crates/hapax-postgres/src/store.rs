@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hapax_core::{Id, Stamp, Tag, Version};
 use hapax_store::{
     Answer, BodyId, BodyInfo, Changes, Cursor, Durability, Envelope, Index, Level, Page, Snapshot, Store, StoreError,
-    Swap, Usage, Watch,
+    Swap, Usage, Waiters, Watch,
 };
 use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
@@ -21,7 +21,6 @@ use crate::{
     pool::{Pool, Shared},
     row::{self, Columns, signed, unsigned},
     statement::Sql,
-    waiters::Waiters,
     watch::Listener,
 };
 
@@ -137,46 +136,14 @@ impl PostgresStore {
         let id_bytes = id.0.as_slice();
         // No row has a version that does not fit.
         let version = i64::try_from(expected.0).unwrap_or(-1);
-        let Columns { record, surface, tenant, tombstone, lease_end, expiry, gone, in_doubt, entries } = next;
-        let call = Call::Write("swap");
-        let rows = if expected == Version::NEVER {
-            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 14] = [
-                &id_bytes,
-                record,
-                surface,
-                tenant,
-                tombstone,
-                &lease_end.at,
-                &lease_end.after,
-                &expiry.at,
-                &expiry.after,
-                &gone.at,
-                &gone.after,
-                in_doubt,
-                entries,
-                &self.channel,
-            ];
-            self.pool.query(call, Sql::First, &params).await?
+        let mut params = next.params(&id_bytes, &self.channel);
+        let sql = if expected == Version::NEVER {
+            Sql::First
         } else {
-            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 15] = [
-                &id_bytes,
-                record,
-                surface,
-                tenant,
-                tombstone,
-                &lease_end.at,
-                &lease_end.after,
-                &expiry.at,
-                &expiry.after,
-                &gone.at,
-                &gone.after,
-                in_doubt,
-                entries,
-                &self.channel,
-                &version,
-            ];
-            self.pool.query(call, Sql::Next, &params).await?
+            params.push(&version);
+            Sql::Next
         };
+        let rows = self.pool.query(Call::Write("swap"), sql, &params).await?;
         match rows.first() {
             Some(row) => self.answer(id, expected, row),
             // Absent it is too, if it was not expected to be.

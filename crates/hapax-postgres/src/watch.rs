@@ -12,7 +12,7 @@ use std::{
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use hapax_core::Id;
-use hapax_store::{StoreError, Watch};
+use hapax_store::{StoreError, Waiters, Watch};
 use tokio::{
     sync::{mpsc, watch},
     time::timeout,
@@ -24,7 +24,6 @@ use crate::{
     pool::Pool,
     statement::{Sql, quoted},
     store::PostgresStore,
-    waiters::Waiters,
 };
 
 /// How long a mark lasts, and how often it is made anew.

@@ -74,7 +74,7 @@ impl RedisStore {
         let mut infos = Vec::with_capacity(bodies.len());
         for body in bodies {
             let (Some(head), Some(length)) = (answers.next(), answers.next()) else { break };
-            let (head, length): (Vec<u8>, usize) = (self.from_value(head)?, self.from_value(length)?);
+            let (head, length): (Vec<u8>, usize) = (self.read_value(head)?, self.read_value(length)?);
             // Dropped since it was listed.
             let Some((owner, stamp)) = head.split_first_chunk::<32>() else { continue };
             let Some(stamp) = stamp.first_chunk::<8>() else { continue };

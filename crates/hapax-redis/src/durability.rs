@@ -9,6 +9,8 @@ use crate::{error::Call, link::Links};
 const CALL: Call = Call::Read("durability");
 
 pub(crate) async fn ask(links: &Links) -> Result<Durability, StoreError> {
+    // Whoever cannot be reached, or does not let us in, is no server that only keeps its settings to itself.
+    links.ask::<String>(CALL, &redis::cmd("PING")).await?;
     let mut config = redis::cmd("CONFIG");
     config.arg("GET").arg("append*");
     let Ok(append) = links.ask::<HashMap<String, String>>(CALL, &config).await else {

@@ -1,5 +1,5 @@
 use hapax_store::StoreError;
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::RedisError;
 
 /// Why a Redis could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -50,19 +50,15 @@ enum Refused {
     Unsure,
 }
 
+/// By the first word of what the server said. Any other may come from a script that broke off half-way.
 fn refused(error: &RedisError) -> Refused {
-    match (error.kind(), error.code()) {
-        (_, Some("OOM")) => Refused::Full,
-        (ErrorKind::Server(kind), _) => match kind {
-            // A script that broke off half-way may have written.
-            ServerErrorKind::ExecAbort | ServerErrorKind::ResponseError => match error.code() {
-                Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "MISCONF" | "NOREPLICAS") => Refused::Yes,
-                _ => Refused::Unsure,
-            },
-            _ => Refused::Yes,
-        },
-        (ErrorKind::Extension, Some("NOAUTH" | "WRONGPASS" | "MISCONF" | "NOREPLICAS" | "BUSY")) => Refused::Yes,
-        _ => Refused::Unsure,
+    match error.code() {
+        Some("OOM") => Refused::Full,
+        Some(
+            "NOSCRIPT" | "LOADING" | "BUSY" | "READONLY" | "MASTERDOWN" | "MISCONF" | "NOREPLICAS" | "NOAUTH"
+            | "WRONGPASS" | "NOPERM" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "CROSSSLOT",
+        ) => Refused::Yes,
+        Some(_) | None => Refused::Unsure,
     }
 }
 

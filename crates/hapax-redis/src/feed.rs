@@ -48,7 +48,7 @@ impl RedisStore {
     pub(crate) async fn feed(&self, after: Option<&Cursor>, limit: usize) -> Result<Changes, StoreError> {
         let limit = limit.max(1);
         let mut reading = match after {
-            None => self.from_the_start().await?,
+            None => self.read_from_the_start().await?,
             Some(cursor) => Reading::parse(cursor).ok_or_else(|| self.foreign_cursor())?,
         };
         let mut found: Vec<(Id, Version)> = Vec::new();
@@ -73,11 +73,11 @@ impl RedisStore {
                 let (Some(through), Some(began)) = (reading.through.get_mut(bucket), reading.began.get(bucket)) else {
                     break;
                 };
-                let forgotten: Option<u64> = self.from_value(forgotten)?;
+                let forgotten: Option<u64> = self.read_value(forgotten)?;
                 if forgotten.is_some_and(|forgotten| forgotten > *through.max(&mut began.clone())) {
-                    return Ok(Changes::Gap { oldest: self.from_the_start().await?.cursor() });
+                    return Ok(Changes::Gap { oldest: self.read_from_the_start().await?.cursor() });
                 }
-                let entries: Vec<Vec<u8>> = self.from_value(entries)?;
+                let entries: Vec<Vec<u8>> = self.read_value(entries)?;
                 for (member, score) in entries.iter().zip(entries.iter().skip(1)).step_by(2) {
                     if found.len() == limit {
                         break;
@@ -93,7 +93,7 @@ impl RedisStore {
         Ok(Changes::Page { items, next: reading.cursor() })
     }
 
-    async fn from_the_start(&self) -> Result<Reading, StoreError> {
+    async fn read_from_the_start(&self) -> Result<Reading, StoreError> {
         let mut pipe = redis::pipe();
         for bucket in 0..BUCKETS {
             pipe.cmd("GET").arg(self.keys.in_bucket(bucket, b"h"));
@@ -114,11 +114,11 @@ impl RedisStore {
         }
         pipe.cmd("TIME");
         let mut answers: Vec<Value> = self.links.ask_all(CALL, &pipe).await?;
-        let (secs, micros): (u64, u64) = self.from_value(answers.pop().unwrap_or(Value::Nil))?;
+        let (secs, micros): (u64, u64) = self.read_value(answers.pop().unwrap_or(Value::Nil))?;
         let now = Stamp(secs * 1_000 + micros / 1_000);
         let mut changes = Vec::with_capacity(found.len());
         for ((id, version), answer) in found.iter().zip(answers) {
-            let snapshot = match self.from_value::<Option<Vec<u8>>>(answer)? {
+            let snapshot = match self.read_value::<Option<Vec<u8>>>(answer)? {
                 Some(held) => value::snapshot(Some(held), now).map_err(|reason| self.corrupt(id, reason))?,
                 // A removal of which only the feed still knows. Its version is the time it was made, unless many were.
                 None => Snapshot { record: None, version: *version, stamp: Stamp((version.0 / 1_000).min(now.0)), now },

@@ -5,10 +5,16 @@ use crate::error::OpenError;
 pub(crate) const BUCKETS: usize = 256;
 
 /// Where things lie. All keys of a bucket have one hash tag, so that a cluster keeps them in one slot.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Keys {
     bases: Vec<Vec<u8>>,
     channel: Vec<u8>,
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keys").field("channel", &String::from_utf8_lossy(&self.channel)).finish_non_exhaustive()
+    }
 }
 
 impl Keys {

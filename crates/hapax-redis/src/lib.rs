@@ -37,7 +37,6 @@ mod scan;
 mod script;
 mod store;
 mod value;
-mod waiters;
 mod watch;
 
 pub use error::OpenError;

@@ -81,7 +81,8 @@ impl Links {
         command.arg(digest);
         fill(&mut command);
         self.sent.fetch_add(1, Relaxed);
-        let mut answer = connection.wire.req_packed_command(&command).await;
+        // An error of the server's comes as a value.
+        let mut answer = connection.wire.req_packed_command(&command).await.and_then(Value::extract_error);
         if answer.as_ref().is_err_and(|error| error.code() == Some("NOSCRIPT")) {
             let mut command = redis::cmd("EVAL");
             command.arg(script.text());

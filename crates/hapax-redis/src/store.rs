@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hapax_core::{Id, Stamp, Tag, Version};
 use hapax_store::{
     Answer, BodyId, BodyInfo, Changes, Cursor, Durability, Envelope, Index, Level, Page, Snapshot, Store, StoreError,
-    Swap, Usage, Watch,
+    Swap, Usage, Waiters, Watch,
 };
 use parking_lot::{Mutex, RwLock};
 use redis::{Client, FromRedisValue, IntoConnectionInfo, Value};
@@ -17,7 +17,6 @@ use crate::{
     options::Options,
     script::Script,
     value,
-    waiters::Waiters,
     watch::Listener,
 };
 
@@ -103,14 +102,14 @@ impl RedisStore {
             .await?;
         if done == 1 {
             self.waiters.wake(id);
-            return Ok(Swap::Swapped { version: Version(self.from_value(first)?), stamp: Stamp(second) });
+            return Ok(Swap::Swapped { version: Version(self.read_value(first)?), stamp: Stamp(second) });
         }
-        let held: Option<Vec<u8>> = self.from_value(first)?;
+        let held: Option<Vec<u8>> = self.read_value(first)?;
         let snapshot = value::snapshot(held, Stamp(second)).map_err(|reason| self.corrupt(id, reason))?;
         Ok(Swap::Conflict(snapshot))
     }
 
-    pub(crate) fn from_value<T: FromRedisValue>(&self, value: Value) -> Result<T, StoreError> {
+    pub(crate) fn read_value<T: FromRedisValue>(&self, value: Value) -> Result<T, StoreError> {
         T::from_redis_value(value).map_err(|error| StoreError::Corrupt {
             store: self.name(),
             place: "an answer".into(),

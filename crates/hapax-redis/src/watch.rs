@@ -9,10 +9,10 @@ use std::{
 };
 
 use hapax_core::Id;
-use hapax_store::{StoreError, Watch};
+use hapax_store::{StoreError, Waiters, Watch};
 use tokio::{sync::watch, time::timeout};
 
-use crate::{error::Call, keys::Keys, link::Links, script::Script, store::RedisStore, waiters::Waiters};
+use crate::{error::Call, keys::Keys, link::Links, script::Script, store::RedisStore};
 
 /// How long a mark lasts, and how often it is made anew.
 const MARK: Duration = Duration::from_secs(60);
@@ -87,6 +87,10 @@ async fn subscribed(
         return Ok(());
     }
     up.send_replace(true);
+    // What changed while nobody listened.
+    if let Some(waiters) = waiters.upgrade() {
+        waiters.wake_all();
+    }
     let mut again = tokio::time::interval(AGAIN);
     again.tick().await;
     loop {

@@ -43,6 +43,8 @@ pub(crate) fn document() -> Value {
             let content = match content {
                 Content::Json(schema) => json!({ "application/json": { "schema": schema(&mut generator) } }),
                 Content::Problem => json!({ "application/problem+json": { "schema": problem } }),
+                // A stream of events is no text that a schema could be about.
+                Content::Text(kind @ "text/event-stream") => json!({ kind: {} }),
                 Content::Text(kind) => json!({ kind: { "schema": { "type": "string" } } }),
             };
             operation["responses"][status.to_string()] = json!({ "description": about, "content": content });

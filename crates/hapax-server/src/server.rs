@@ -36,6 +36,8 @@ pub enum ServerError {
     OpenToAll(SocketAddr),
     #[error("there is not one API key; make one with `hapax key new`, or say `none` on a loopback address [HX0080]")]
     NoKeys,
+    #[error("keys cannot be taken away while the server runs; stop it, and start it with `none` [HX0080]")]
+    KeysTakenAway,
     #[error("the machine has no randomness to give: {0}")]
     Entropy(String),
     #[error(transparent)]
@@ -213,6 +215,23 @@ impl Server {
     /// New keys from now on. Whoever's is not among them is turned away with the next request.
     pub fn set_auth(&self, auth: Auth) {
         *self.app.auth.write() = Arc::new(auth);
+    }
+
+    /// New keys and policies, both or neither; it stands in the audit log first.
+    pub fn reload(&self, auth: Auth, policies: hapax_engine::Policies, actor: &str) -> Result<(), ServerError> {
+        if matches!(&auth, Auth::Keys(keys) if keys.is_empty()) {
+            return Err(ServerError::NoKeys);
+        }
+        // Without keys only loopback is served, and where we listen was checked with keys in mind.
+        if matches!(auth, Auth::None) && !matches!(&**self.app.auth.read(), Auth::None) {
+            return Err(ServerError::KeysTakenAway);
+        }
+        let revision = format!("{:016x}", policies.standard().revision);
+        self.app.audit.append(actor, Action::PolicyChange, "", json!({ "standard": revision }))?;
+        self.app.audit.append(actor, Action::KeysChange, "", json!({}))?;
+        self.set_auth(auth);
+        self.app.engine.reload(policies);
+        Ok(())
     }
 
     #[must_use]

@@ -187,8 +187,9 @@ async fn a_policy_change_is_in_force_at_once_and_in_the_audit_log() {
     let (_, policies) = ask(&daemon.client(), "GET", "/v1/policies", Value::Null).await;
     assert_eq!(policies["surfaces"]["payments"]["knobs"]["lease"], "5s");
     assert_eq!(ask(&admin, "GET", "/v1/audit", Value::Null).await.1["rows"][0]["action"], "policy_change");
-    // At the tenants' door there is no such address.
-    assert_eq!(ask(&daemon.client(), "PUT", "/v1/policies", json!({})).await.0, 404);
+    // At the tenants' door there is no such thing.
+    assert_eq!(ask(&daemon.client(), "PUT", "/v1/policies", json!({})).await.0, 405);
+    assert_eq!(ask(&daemon.client(), "GET", "/v1/audit", Value::Null).await.0, 404);
 }
 
 /// Readiness says what the store really promises; the capability document what is really configured.

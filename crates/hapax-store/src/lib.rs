@@ -9,6 +9,7 @@ mod error;
 mod faulty;
 mod memory;
 mod seeded;
+mod waiters;
 pub mod wire;
 
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -22,3 +23,4 @@ pub use faulty::{Fault, FaultyStore, Injected, Landing, Odds, Plan};
 pub use hapax_core::BodyId;
 pub use memory::MemoryStore;
 pub use seeded::Seeded;
+pub use waiters::{Waiter, Waiters};

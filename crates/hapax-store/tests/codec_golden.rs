@@ -206,7 +206,8 @@ fn mark(seen: &mut BTreeSet<&'static str>, record: &Record) {
     seen.extend((record.evidence.len() == 4).then_some("evidence"));
     seen.extend(record.resolved.is_some().then_some("resolved"));
     seen.extend(
-        (record.print.is_some_and(|p| p.digests().count() == 4) && record.guard_before.is_some()).then_some("prints"),
+        (record.print.as_ref().is_some_and(|p| p.digests().count() == 4) && record.guard_before.is_some())
+            .then_some("prints"),
     );
 }
 

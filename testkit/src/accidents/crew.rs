@@ -39,7 +39,7 @@ pub async fn share_keys(store: Arc<dyn Store>) {
             tokio::time::sleep(Duration::from_millis(20)).await;
             Ok::<_, String>(std::process::id())
         };
-        let called = call(&engine, &format!("shared {key}")).effect(Effect::Irreversible);
+        let called = call(&engine, &format!("shared-{key}")).effect(Effect::Irreversible);
         let done = called.wait(Wait::AtMost(Millis::from_secs(30))).once(effect).await.unwrap();
         say(&format!("got {key} {}", done.value));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::examples;
 use crate::failure::Result;
 use crate::program::Program;
-use crate::{model, process, python, tidy, tools};
+use crate::{model, process, python, servers, tidy, tools};
 
 pub(super) struct Step {
     /// For `--only` and `--skip`.
@@ -40,6 +40,7 @@ pub(super) fn all() -> Vec<Step> {
         },
         Step { name: "python", about: "clients that others wrote, for the tests", action: Action::Call(python) },
         Step { name: "tests", about: "all tests", action: Action::Call(tests) },
+        Step { name: "sdk", about: "the Python package, the page and the API's document", action: Action::Call(sdk) },
         Step {
             name: "doc-tests",
             about: "the examples in the documentation",
@@ -77,6 +78,17 @@ fn deny(root: &Path) -> Result<Done> {
     Ok(Done::Passed)
 }
 
+/// The daemon that was built, spoken to by the Python package, a browser and schemathesis.
+fn sdk(root: &Path) -> Result<Done> {
+    const PYTHON: &str = "target/python/bin/python";
+    process::run(root, &["cargo", "build", "-p", "hapax-cli"])?;
+    python::install(root)?;
+    process::run(root, &[PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "./sdk/python"])?;
+    process::run(root, &[PYTHON, "-m", "mypy", "--strict", "sdk/python/src", "sdk/python/examples"])?;
+    process::run(root, &[PYTHON, "-m", "pytest", "-q", "sdk/python/tests"])?;
+    Ok(Done::Passed)
+}
+
 fn python(root: &Path) -> Result<Done> {
     python::install(root)?;
     Ok(Done::Passed)
@@ -84,6 +96,7 @@ fn python(root: &Path) -> Result<Done> {
 
 /// Without nextest the same tests run, only slower and without its time limits.
 fn tests(root: &Path) -> Result<Done> {
+    servers::install(root)?;
     match tools::NEXTEST.install(root) {
         Ok(()) => process::run(root, &["cargo", "nextest", "run", "--workspace"])?,
         Err(why) => {

@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::{args::GatewayArgs, failure::Failure, store};
 use effective::Effective;
+pub(crate) use secret::kept_in as kept_secret;
 
 pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let effective = Effective::read(&args)?;

@@ -16,7 +16,7 @@ const NAME: &str = "secret";
 
 /// The secret of a data directory, made on its first use and readable by its owner only. Without a directory one that
 /// lives as long as the process.
-pub(super) fn kept_in(directory: Option<&Path>) -> Result<Secret, Failure> {
+pub(crate) fn kept_in(directory: Option<&Path>) -> Result<Secret, Failure> {
     let path = directory.unwrap_or_else(|| Path::new("")).join(NAME);
     let failed = |why: String| Failure::Secret { path: path.clone(), why };
     let bytes = match directory {

@@ -196,7 +196,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
             };
             record.state = State::Pending(Pending { started: was_started || begin.started, lease });
             record.attempt.end = End::Running;
-            record.print = begin.fingerprint.or(held.print);
+            record.print = begin.fingerprint.as_ref().or(held.print.as_ref()).cloned();
             (record, Cause::BeginAgain)
         }
         (run, held) => {
@@ -218,7 +218,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                     let record = Record {
                         about: Arc::clone(&begin.about),
                         effect: begin.effect,
-                        print: begin.fingerprint,
+                        print: begin.fingerprint.clone(),
                         guard_before: None,
                         attempt,
                         rules,
@@ -233,15 +233,13 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                 Some(held) => {
                     // What a taken-over attempt found is what its successor goes back to: it never started.
                     let (ended, cause, guard_before) = match run {
-                        Run::TakeOver => (End::TakenOver, Cause::TakeOver, held.guard_before),
-                        Run::Fresh | Run::Next | Run::SameTicket => {
-                            (held.attempt.end, Cause::Begin, held.guard().copied())
-                        }
+                        Run::TakeOver => (End::TakenOver, Cause::TakeOver, held.guard_before.as_ref()),
+                        Run::Fresh | Run::Next | Run::SameTicket => (held.attempt.end, Cause::Begin, held.guard()),
                     };
                     let mut record = held.with_attempt(attempt, ended);
                     record.effect = begin.effect;
-                    record.print = begin.fingerprint.or(guard_before);
-                    record.guard_before = guard_before;
+                    record.print = begin.fingerprint.as_ref().or(guard_before).cloned();
+                    record.guard_before = guard_before.cloned();
                     record.rules = rules;
                     record.ties = Ties::then(held.ties.as_ref(), begin.ties.as_ref());
                     record.state = state;

@@ -47,9 +47,9 @@ pub struct Providers {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    #[error("the providers are not TOML: {0} [HX0062]")]
+    #[error("the providers are not TOML: {0} [HX0092]")]
     NoToml(String),
-    #[error("`{place}` {rule} [HX0062]")]
+    #[error("`{place}` {rule} [HX0092]")]
     Wrong { place: String, rule: String },
 }
 
@@ -99,14 +99,12 @@ impl Providers {
             text.parse().map_err(|error: toml::de::Error| ProviderError::NoToml(error.message().into()))?;
         let mut providers = Self::built_in();
         for (name, value) in &root {
-            match value {
-                toml::Value::Table(table) if name == "provider" => {
-                    for (name, value) in table {
-                        let provider = read(name, value)?;
-                        providers.by_name.insert(name.clone(), Arc::new(provider));
-                    }
-                }
-                _ => return Err(wrong(name, "is not known here; providers stand under `[provider.NAME]`")),
+            let Some(table) = value.as_table().filter(|_| name == "provider") else {
+                return Err(wrong(name, "is not known here; providers stand under `[provider.NAME]`"));
+            };
+            for (name, value) in table {
+                let provider = read(name, value)?;
+                providers.by_name.insert(name.clone(), Arc::new(provider));
             }
         }
         Ok(providers)

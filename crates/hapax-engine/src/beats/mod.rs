@@ -22,9 +22,9 @@ const SURFACE: &str = "beat";
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BeatError {
-    #[error("{0} [HX0066]")]
+    #[error("{0} [HX0096]")]
     Beat(#[from] NoBeat),
-    #[error("the beat is not sealed; seal it before it is answered [HX0066]")]
+    #[error("the beat is not sealed; seal it before it is answered [HX0096]")]
     NotSealed,
     #[error(transparent)]
     Group(#[from] GroupError),
@@ -44,8 +44,17 @@ pub struct BeatSession {
 }
 
 /// One beat of a session.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct SessionBeat(Beat);
+
+/// By what it is, not by when it was last touched.
+impl PartialEq for SessionBeat {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0.number, &self.0.members, self.0.sealed) == (other.0.number, &other.0.members, other.0.sealed)
+    }
+}
+
+impl Eq for SessionBeat {}
 
 impl SessionBeat {
     #[must_use]

@@ -137,6 +137,6 @@ pub enum UnwindError {
     Group(#[from] GroupError),
     #[error(transparent)]
     Engine(#[from] EngineError),
-    #[error("group {group} has no plan; unwind it first [HX0064]")]
+    #[error("group {group} has no plan; unwind it first [HX0094]")]
     NoPlan { group: Id },
 }

@@ -105,8 +105,8 @@ impl Inner {
         Ok(self.look_at::<Plan>(&plan_id(group)).await?.record)
     }
 
-    /// The plan of a group that nothing can be added to any more.
-    pub(super) async fn made_plan(&self, group: &Id, about: &Arc<About>) -> Result<Option<Plan>, StoreError> {
+    /// The plan for a group that nothing can be added to any more; it is not written yet.
+    pub(super) async fn planned(&self, group: &Id, about: &Arc<About>) -> Result<Option<PlanCommand>, StoreError> {
         let Some(record) = self.look_at::<Group>(group).await?.record else { return Ok(None) };
         let mut steps = Vec::new();
         let mut without = 0;
@@ -117,8 +117,7 @@ impl Inner {
                 Part::Undo(inverse) => steps.push(inverse),
             }
         }
-        let make = PlanCommand::Make { about: Arc::clone(about), group: *group, steps, without };
-        self.ask_plan(group, &make).await
+        Ok(Some(PlanCommand::Make { about: Arc::clone(about), group: *group, steps, without }))
     }
 
     async fn part(&self, member: &Id, ordinal: u64) -> Result<Part, StoreError> {

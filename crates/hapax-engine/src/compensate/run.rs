@@ -46,8 +46,10 @@ impl GroupHandle {
                 if !unsettled.is_empty() {
                     return Ok(Unwound::NotYet(unsettled));
                 }
+                let make = engine.inner.planned(&id, self.about()).await.map_err(EngineError::from)?;
+                let make = make.ok_or(UnwindError::NoPlan { group: id })?;
                 // Durable before the first inverse: whoever comes after a crash finds the same plan.
-                let made = engine.inner.made_plan(&id, self.about()).await.map_err(EngineError::from)?;
+                let made = engine.inner.ask_plan(&id, &make).await.map_err(EngineError::from)?;
                 made.ok_or(UnwindError::NoPlan { group: id })?
             }
         };

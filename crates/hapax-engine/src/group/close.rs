@@ -20,7 +20,10 @@ impl GroupHandle {
     pub async fn close(&self) -> Result<(), GroupError> {
         match self.ask(GroupCommand::Close).await? {
             GroupReply::Done { .. } => {}
-            reply => return Err(self.refused(why_of(&reply))),
+            reply @ (GroupReply::Made { .. }
+            | GroupReply::Raised { .. }
+            | GroupReply::Started { .. }
+            | GroupReply::Refused(_)) => return Err(self.refused(why_of(&reply))),
         }
         Ok(self.engine.inner.finish_closing(&self.id).await.map_err(EngineError::from)?)
     }

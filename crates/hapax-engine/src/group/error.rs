@@ -6,9 +6,9 @@ use crate::error::EngineError;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
-    #[error("group {group} refuses: {why} [HX0060]")]
+    #[error("group {group} refuses: {why} [HX0090]")]
     Refused { group: Id, why: WhyNot },
-    #[error("{store} keeps no index of groups (level basic); use memory, file, redis or postgres for them [HX0061]")]
+    #[error("{store} keeps no index of groups (level basic); use memory, file, redis or postgres for them [HX0091]")]
     Level { store: String },
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -183,14 +183,20 @@ impl GroupHandle {
         self.engine.sweep_from_now_on();
         match self.ask(GroupCommand::Create { about: Arc::clone(&self.about), parent }).await? {
             GroupReply::Made { epoch, already: _ } => Ok(self.turn(epoch)),
-            reply => Err(self.refused(why_of(&reply))),
+            reply @ (GroupReply::Raised { .. }
+            | GroupReply::Started { .. }
+            | GroupReply::Done { .. }
+            | GroupReply::Refused(_)) => Err(self.refused(why_of(&reply))),
         }
     }
 
     async fn done(&self, command: GroupCommand) -> Result<(), GroupError> {
         match self.ask(command).await? {
             GroupReply::Done { .. } => Ok(()),
-            reply => Err(self.refused(why_of(&reply))),
+            reply @ (GroupReply::Made { .. }
+            | GroupReply::Raised { .. }
+            | GroupReply::Started { .. }
+            | GroupReply::Refused(_)) => Err(self.refused(why_of(&reply))),
         }
     }
 
@@ -232,6 +238,12 @@ impl Inner {
 }
 
 impl Call {
+    /// For how long whoever carries out the effect answers the same downstream key with the same effect. Within that
+    /// time a started attempt whose end is unknown may be made again, whatever its class; forward the key.
+    pub fn honoured(self, honoured: hapax_core::Honoured) -> Self {
+        self.set(|prepared| prepared.tied(|ties| ties.honoured = Some(honoured)))
+    }
+
     /// Makes the call a member of this turn: once a newer turn has begun it is not started any more.
     pub fn in_turn(mut self, turn: &Turn) -> Self {
         if let Ok(prepared) = &self.prepared

@@ -45,7 +45,10 @@ impl GroupHandle {
     pub async fn supersede_with(&self, nonce: Nonce) -> Result<Superseded, GroupError> {
         let (epoch, already, listed) = match self.ask(GroupCommand::Inherit { nonce }).await? {
             GroupReply::Raised { epoch, already, started } => (epoch, already, started),
-            reply => return Err(self.refused(why_of(&reply))),
+            reply @ (GroupReply::Made { .. }
+            | GroupReply::Started { .. }
+            | GroupReply::Done { .. }
+            | GroupReply::Refused(_)) => return Err(self.refused(why_of(&reply))),
         };
         let inner = &self.engine.inner;
         let started = inner.started_before(&self.id, epoch, &listed).await.map_err(EngineError::from)?;

@@ -96,10 +96,10 @@ pub struct GuardConfig {
 #[non_exhaustive]
 pub enum GuardError {
     #[error(
-        "consumer `{consumer}` is delivered to without limit, so nobody knows how long to remember; give a retention [HX0067]"
+        "consumer `{consumer}` is delivered to without limit, so nobody knows how long to remember; give a retention [HX0097]"
     )]
     Unlimited { consumer: String },
-    #[error("consumer `{consumer}` has a {what} of zero, which means nothing; give it a length [HX0067]")]
+    #[error("consumer `{consumer}` has a {what} of zero, which means nothing; give it a length [HX0097]")]
     Zero { consumer: String, what: &'static str },
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hapax_core::{
-    Anchor, Body, BodyId, Id, Moment, Span, body_digest,
+    Anchor, Body, BodyId, Id, Moment, body_digest,
     identity::{Dependencies, Fingerprint, Surface, Tenant, TurnInput},
     memo::{
         Memo, MemoAsked, MemoVerdict, ReuseDeclaration, ReuseError, ReuseScope, WhyRecompute, WhyReuse, judge_memo,
@@ -24,7 +24,7 @@ const INLINE: usize = 16 * 1024;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoError {
-    #[error("{0} [HX0063]")]
+    #[error("{0} [HX0093]")]
     Declaration(#[from] ReuseError),
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -126,16 +126,13 @@ impl Memos {
         let policy = inner.policy(&surface);
         let value = self.laid_out(&id, value.into()).await?;
         let about = Arc::new(about(&surface, &self.tenant, None, [0; 8]));
-        let keep = match policy.success_retention() {
-            Span::For(kept) => Span::For(kept),
-            Span::Forever => Span::Forever,
-        };
+        let keep = policy.success_retention();
         let replaced = inner.decide(&id, |before: Option<&Memo>, moment| {
             let memo = Memo {
                 about: Arc::clone(&about),
                 phase: phase.into(),
-                input: *input,
-                dependencies: *dependencies,
+                input: input.clone(),
+                dependencies: dependencies.clone(),
                 reuse,
                 producer,
                 value: value.clone(),

@@ -62,20 +62,20 @@ pub struct ToolCompensation {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError<E> {
-    #[error("{0} [HX0065]")]
+    #[error("{0} [HX0095]")]
     Intent(#[from] IntentError),
-    #[error("{0} [HX0065]")]
+    #[error("{0} [HX0095]")]
     Template(#[from] TemplateError),
-    #[error("{0} [HX0065]")]
+    #[error("{0} [HX0095]")]
     Pointer(#[from] PointerError),
     #[error(
-        "tool `{tool}` has the effect `{effect}`; write pure, idempotent, compensatable, irreversible or unsafe [HX0065]"
+        "tool `{tool}` has the effect `{effect}`; write pure, idempotent, compensatable, irreversible or unsafe [HX0095]"
     )]
     Effect { tool: String, effect: String },
-    #[error("the declaration of a tool cannot be read: {0} [HX0065]")]
+    #[error("the declaration of a tool cannot be read: {0} [HX0095]")]
     Declaration(String),
     #[error(
-        "tool `{tool}` has neither `business_key` nor `identity`, so all its calls would be one; declare one of them [HX0065]"
+        "tool `{tool}` has neither `business_key` nor `identity`, so all its calls would be one; declare one of them [HX0095]"
     )]
     NoIdentity { tool: String },
     #[error(transparent)]

@@ -28,7 +28,7 @@ use crate::{
 pub use build::{Secrets, SetupError};
 
 /// The top-level tables of the file that are ours.
-const TABLES: [&str; 5] = ["gateway", "limits", "upstream", "route", "egress"];
+const TABLES: [&str; 7] = ["gateway", "limits", "upstream", "route", "egress", "server", "idempotency"];
 
 /// What a file says; what it leaves out is as without a file.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use hapax_core::Millis;
-use hapax_redis::{OpenError, Options, RedisStore};
+use hapax_redis::{Options, RedisStore};
 use hapax_store::{Answer, BoxFuture, FaultyStore, Odds, Plan, Store, StoreError, conformance::Harness};
 use hapax_testkit::Redis;
 
@@ -32,10 +32,8 @@ impl Shared {
     }
 
     async fn wrap(&self, options: Options) -> Result<Arc<dyn Store>, StoreError> {
-        let store = RedisStore::open_with(options).await.map_err(|error| match error {
-            OpenError::Store(error) => error,
-            other => panic!("{other}"),
-        })?;
+        let store = RedisStore::open_with(options).await;
+        let store = store.unwrap_or_else(|error| panic!("{error}"));
         Ok(match self.twin {
             None => Arc::new(store),
             Some(odds) => Arc::new(FaultyStore::new(Arc::new(store), Plan::seeded(1, odds))),

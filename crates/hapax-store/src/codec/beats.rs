@@ -76,8 +76,7 @@ fn read_members(r: &mut Reader<'_>) -> Read<Vec<Message>> {
 }
 
 fn encode(beats: &Beats) -> bytes::Bytes {
-    let members: usize = beats.beats.iter().map(|beat| beat.members.len()).sum();
-    let mut w = Writer::with_room(128 + 32 * beats.beats.len() + 16 * members);
+    let mut w = Writer::new();
     w.byte(FORMAT);
     write_about(&mut w, &beats.about);
     w.number(beats.next);

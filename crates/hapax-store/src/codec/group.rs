@@ -82,7 +82,7 @@ pub fn open_group(envelope: &Envelope) -> Result<Group, CodecError> {
 }
 
 fn encode(group: &Group) -> bytes::Bytes {
-    let mut w = Writer::with_room(256 + 48 * group.starts.len());
+    let mut w = Writer::new();
     w.byte(FORMAT);
     write_about(&mut w, &group.about);
     w.maybe(group.parent.as_ref(), |w, parent| w.fixed(&parent.0));

@@ -62,7 +62,7 @@ pub fn open_memo(envelope: &Envelope) -> Result<Memo, CodecError> {
 }
 
 fn encode(memo: &Memo) -> bytes::Bytes {
-    let mut w = Writer::with_room(512);
+    let mut w = Writer::new();
     w.byte(FORMAT);
     write_about(&mut w, &memo.about);
     w.text(&memo.phase);

@@ -25,7 +25,7 @@ use super::{
 const MOST_HEADERS: usize = 1024;
 
 pub(super) fn encode(record: &Record) -> Bytes {
-    let mut w = Writer::with_room(512 + body_room(&record.state));
+    let mut w = Writer::new();
     // A record without ties is written as the first format had it, so that every program can read it.
     w.byte(if record.ties.is_some() { FORMAT } else { 1 });
     write_about(&mut w, &record.about);
@@ -102,16 +102,6 @@ pub(super) fn decode(bytes: &Bytes, surface_tag: Tag, tenant_tag: Tag) -> Read<R
     r.finish()?;
     let about = Arc::new(about);
     Ok(Record { about, effect, print, guard_before, attempt, rules, state, past, evidence, resolved, ties })
-}
-
-fn body_room(state: &State) -> usize {
-    match state {
-        State::Committed(done) | State::Rejected(done) => match &done.outcome.body {
-            Body::Inline(bytes) => bytes.len(),
-            Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => 0,
-        },
-        State::Pending(_) | State::Open(_) | State::InDoubt(_) | State::Tombstone(_) => 0,
-    }
 }
 
 pub(super) fn write_about(w: &mut Writer, about: &About) {

@@ -67,7 +67,7 @@ pub fn open_plan(envelope: &Envelope) -> Result<Plan, CodecError> {
 }
 
 fn encode(plan: &Plan) -> bytes::Bytes {
-    let mut w = Writer::with_room(128 + plan.steps.iter().map(|step| 96 + step.input.len()).sum::<usize>());
+    let mut w = Writer::new();
     w.byte(FORMAT);
     write_about(&mut w, &plan.about);
     w.fixed(&plan.group.0);

@@ -290,7 +290,7 @@ fn print() -> impl Strategy<Value = Fingerprint> {
     vec(any::<(u8, [u8; 32])>(), 1..=4).prop_map(|digests| {
         let mut rest = digests.into_iter().map(|(scheme, digest)| (Scheme(scheme), digest));
         let first = rest.next().map_or(Fingerprint::of(Scheme(0), [0; 32]), |(scheme, d)| Fingerprint::of(scheme, d));
-        rest.fold(first, |print, (scheme, digest)| print.and(scheme, digest).unwrap_or(print))
+        rest.fold(first, |print, (scheme, digest)| print.clone().and(scheme, digest).unwrap_or(print))
     })
 }
 

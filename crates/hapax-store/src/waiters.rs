@@ -1,45 +1,52 @@
-//! Who in this process waits for which record.
+//! Who in this process waits for which record: what a store on another machine needs to hand its wake-ups on.
 
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hapax_core::Id;
-use hapax_store::{BoxFuture, Watch};
 use hashbrown::{HashMap, hash_map::Entry};
 use parking_lot::Mutex;
 use tokio::sync::watch::{Receiver, Sender};
 
+use crate::{BoxFuture, Watch};
+
+/// Everybody who waits in this process.
 #[derive(Debug, Default)]
-pub(crate) struct Waiters(Mutex<HashMap<Id, Sender<()>, RandomState>>);
+pub struct Waiters(Mutex<HashMap<Id, Sender<()>, RandomState>>);
 
 impl Waiters {
-    pub(crate) fn join(self: &Arc<Self>, id: Id) -> Waiter {
+    /// One more. Every wake from here on is seen by it.
+    #[must_use]
+    pub fn join(self: &Arc<Self>, id: Id) -> Waiter {
         let wakes = self.0.lock().entry(id).or_insert_with(|| Sender::new(())).subscribe();
         Waiter { waiters: Arc::clone(self), id, wakes: Some(wakes) }
     }
 
-    pub(crate) fn wake(&self, id: &Id) {
+    pub fn wake(&self, id: &Id) {
         let sender = self.0.lock().get(id).cloned();
         if let Some(sender) = sender {
             sender.send_replace(());
         }
     }
 
-    pub(crate) fn wake_all(&self) {
+    /// For nothing, perhaps: whoever waits reads and sees.
+    pub fn wake_all(&self) {
         let senders: Vec<Sender<()>> = self.0.lock().values().cloned().collect();
         for sender in senders {
             sender.send_replace(());
         }
     }
 
-    pub(crate) fn ids(&self) -> Vec<Id> {
+    /// Who is waited for.
+    #[must_use]
+    pub fn ids(&self) -> Vec<Id> {
         self.0.lock().keys().copied().collect()
     }
 }
 
 /// One of the waiters for one id.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub struct Waiter {
     waiters: Arc<Waiters>,
     id: Id,
     /// `None` only while it is being dropped.

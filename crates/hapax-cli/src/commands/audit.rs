@@ -1,0 +1,101 @@
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use hapax_server::audit::{Audit as Log, verify};
+use serde_json::json;
+
+use super::{op::get, reach::Reach, show};
+use crate::failure::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// The newest rows.
+    Tail {
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// Prove chains offline; the first bad row is named, and the exit code is 8.
+    Verify {
+        /// Data directories, or audit logs [default: ./hapax-data]
+        paths: Vec<PathBuf>,
+        /// The public key that must have signed, in hexadecimal
+        #[arg(long)]
+        key: Option<String>,
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
+    match audit {
+        Audit::Tail { limit, reach } => {
+            let reached = reach.connect().await?;
+            let told = get(&reached.client, &format!("/v1/audit?limit={limit}")).await;
+            reached.close().await;
+            let told = told?;
+            if reach.json {
+                show::json(&told);
+                return Ok(());
+            }
+            let rows: Vec<Vec<String>> = told["rows"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|row| {
+                    ["n", "at", "actor", "action", "subject", "detail"]
+                        .iter()
+                        .map(|name| show::text(row, name))
+                        .collect()
+                })
+                .collect();
+            show::table(&["ROW", "AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"], &rows);
+            Ok(())
+        }
+        Audit::Verify { paths, key, json } => {
+            let paths = if paths.is_empty() { vec![PathBuf::from("./hapax-data")] } else { paths };
+            let mut bad_rows = 0;
+            for path in paths {
+                let file = if path.is_dir() { Log::path_in(&path) } else { path };
+                let checked = verify(&file, key.as_deref());
+                let checked = checked
+                    .map_err(|error| Failure::Store { url: file.display().to_string(), why: error.to_string() })?;
+                match checked {
+                    Ok(whole) if json => show::json(&json!({
+                        "file": file, "whole": true, "rows": whole.rows, "chain": whole.chain, "key": whole.key,
+                        "head": whole.head, "checkpoints": whole.checkpoints, "signed_up_to": whole.signed_up_to,
+                        "torn_bytes": whole.torn,
+                    })),
+                    Ok(whole) => {
+                        println!(
+                            "{}: whole, {} rows, signed up to row {}",
+                            file.display(),
+                            whole.rows,
+                            whole.signed_up_to
+                        );
+                        println!("  head {}", whole.head);
+                        println!("  key  {}", whole.key);
+                        if whole.torn > 0 {
+                            println!(
+                                "  {} bytes of an unfinished row at the end; the next start cuts them off",
+                                whole.torn
+                            );
+                        }
+                    }
+                    Err(bad) => {
+                        bad_rows += 1;
+                        if json {
+                            show::json(
+                                &json!({ "file": file, "whole": false, "row": bad.row, "offset": bad.offset, "what": bad.what }),
+                            );
+                        } else {
+                            println!("{}: {bad}", file.display());
+                        }
+                    }
+                }
+            }
+            if bad_rows > 0 { Err(Failure::Damaged(bad_rows)) } else { Ok(()) }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Serve, show};
+use crate::{failure::Failure, serve::settings::Settings};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// The values in force for `serve`, and where each came from.
+    Show {
+        #[command(flatten)]
+        serve: Serve,
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn run(config: Config) -> Result<(), Failure> {
+    let Config::Show { serve, json } = config;
+    let settings = Settings::read(&serve)?;
+    let knobs = settings.knobs.iter().map(|(name, given)| ((*name).to_owned(), given));
+    let aliases = settings.aliases.iter().map(|(name, given)| (name.clone(), given));
+    let all: Vec<_> = knobs.chain(aliases).collect();
+    if json {
+        let members =
+            all.iter().map(|(name, given)| (name.clone(), json!({ "value": given.value, "from": given.from })));
+        show::json(&serde_json::Value::Object(members.collect()));
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> =
+        all.iter().map(|(name, given)| vec![name.clone(), given.value.clone(), given.from.clone()]).collect();
+    show::table(&["NAME", "VALUE", "FROM"], &rows);
+    let surfaces: Vec<String> =
+        settings.policies.iter().map(|(surface, policy)| format!("{surface} ({})", policy.name)).collect();
+    println!();
+    match &settings.file {
+        Some(path) => println!("file: {}", path.display()),
+        None => println!("file: none"),
+    }
+    println!(
+        "surfaces with a policy of their own: {}",
+        if surfaces.is_empty() { "none".to_owned() } else { surfaces.join(", ") }
+    );
+    Ok(())
+}

@@ -1,0 +1,91 @@
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{
+    op::{encoded, get},
+    reach::Reach,
+    show,
+};
+use crate::failure::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Doubt {
+    /// What nobody knows the end of.
+    List {
+        #[arg(long)]
+        cursor: Option<String>,
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// Decide one: committed, rejected or open.
+    Resolve(Box<Resolve>),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Resolve {
+    operation: String,
+    /// committed: it happened. rejected: it failed, and must not be tried again. open: let it run again
+    #[arg(value_parser = ["committed", "rejected", "open"])]
+    resolution: String,
+    /// Why; it stands in the record and in the audit log
+    #[arg(long)]
+    reason: String,
+    /// With `open`, why that is safe: idempotent, operator_accepted, prevented or owner_gone
+    #[arg(long)]
+    posture: Option<String>,
+    /// With `committed` and `rejected`, the answer for later callers
+    #[arg(long)]
+    body: Option<String>,
+    /// The version that the decision is about; the present one if left out
+    #[arg(long)]
+    version: Option<u64>,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+pub(super) async fn run(doubt: Doubt) -> Result<(), Failure> {
+    match doubt {
+        Doubt::List { cursor, reach } => {
+            let cursor = cursor.map_or_else(String::new, |cursor| format!("?cursor={}", encoded(&cursor)));
+            let reached = reach.connect().await?;
+            let page = get(&reached.client, &format!("/v1/doubt{cursor}")).await;
+            reached.close().await;
+            let page = page?;
+            if reach.json {
+                show::json(&page)
+            } else {
+                show::operations(&page)
+            }
+            Ok(())
+        }
+        Doubt::Resolve(resolve) => {
+            let reached = resolve.reach.connect().await?;
+            let done = resolve.decide(&reached.client).await;
+            reached.close().await;
+            let done = done?;
+            if resolve.reach.json {
+                show::json(&done)
+            } else {
+                println!("decided: {}", resolve.resolution)
+            }
+            Ok(())
+        }
+    }
+}
+
+impl Resolve {
+    async fn decide(&self, client: &hapax_client::Client) -> Result<Value, Failure> {
+        let version = match self.version {
+            Some(version) => json!(version),
+            None => get(client, &format!("/v1/operations/{}", self.operation)).await?["version"].clone(),
+        };
+        let mut wanted = json!({ "version": version, "resolution": self.resolution, "reason": self.reason });
+        if let Some(posture) = &self.posture {
+            wanted["posture"] = posture.as_str().into();
+        }
+        if let Some(body) = &self.body {
+            wanted["outcome"]["body"] = body.as_str().into();
+        }
+        Ok(client.post(&format!("/v1/operations/{}:resolve", self.operation), &wanted).await?)
+    }
+}

@@ -1,0 +1,71 @@
+use serde_json::{Value, json};
+
+use super::{reach::Reach, show};
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// An operation's id, or, with --tenant, a key
+    what: String,
+    /// The surface of the key
+    #[arg(long, default_value = "http")]
+    surface: String,
+    /// The endpoint that the key was used at, where the surface tells them apart
+    #[arg(long)]
+    endpoint: Option<String>,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
+    let is_id = explain.what.len() == 64 && explain.what.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let reached = explain.reach.connect().await?;
+    let told: Result<Value, _> = if is_id && explain.endpoint.is_none() {
+        reached.client.get(&format!("/v1/operations/{}", explain.what.to_lowercase())).await
+    } else {
+        let mut wanted = json!({ "surface": explain.surface, "key": explain.what });
+        if let Some(endpoint) = &explain.endpoint {
+            wanted["scope"] = json!([{ "label": "endpoint", "value": endpoint }]);
+        }
+        reached.client.post("/v1/operations:explain", &wanted).await
+    };
+    reached.close().await;
+    let told = told?;
+    if explain.reach.json {
+        show::json(&told);
+        return Ok(());
+    }
+    println!(
+        "{} on surface {}: {}",
+        show::text(&told, "operation"),
+        show::text(&told, "surface"),
+        show::text(&told, "state")
+    );
+    println!();
+    for sentence in told["story"].as_array().into_iter().flatten() {
+        println!("  {}", sentence.as_str().unwrap_or_default());
+    }
+    println!();
+    println!("What may be done: {}", show::text(&told, "next"));
+    println!();
+    let rows: Vec<Vec<String>> = told["attempts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|attempt| ["number", "owner", "end"].iter().map(|name| show::text(attempt, name)).collect())
+        .collect();
+    show::table(&["ATTEMPT", "OWNER", "END"], &rows);
+    println!();
+    for (name, member) in [
+        ("key, hashed", "key_hash"),
+        ("id from", "derived"),
+        ("effect", "effect"),
+        ("policy", "policy"),
+        ("revision", "policy_revision"),
+        ("downstream key", "downstream_key"),
+        ("version", "version"),
+    ] {
+        println!("{name:<15} {}", show::text(&told, member));
+    }
+    Ok(())
+}

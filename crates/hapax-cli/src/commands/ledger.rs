@@ -1,0 +1,62 @@
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use hapax::ledger;
+use serde_json::json;
+
+use super::show;
+use crate::failure::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ledger {
+    /// Read every byte and say what is damaged; nothing is changed. Exit code 8 if anything is.
+    Check {
+        #[arg(default_value = "./hapax-data")]
+        directory: PathBuf,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save what is whole into a new directory. The damaged one is not touched.
+    Repair {
+        directory: PathBuf,
+        to: PathBuf,
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn run(command: Ledger) -> Result<(), Failure> {
+    let failed = |path: &PathBuf, error: ledger::OpenError| Failure::Store {
+        url: format!("file:{}", path.display()),
+        why: error.to_string(),
+    };
+    let (report, json, damaged_is_failure) = match command {
+        Ledger::Check { directory, json } => {
+            (ledger::check(&directory).map_err(|error| failed(&directory, error))?, json, true)
+        }
+        Ledger::Repair { directory, to, json } => {
+            (ledger::repair(&directory, &to).map_err(|error| failed(&directory, error))?, json, false)
+        }
+    };
+    let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+    if json {
+        show::json(&json!({
+            "whole": report.is_whole(), "segments": report.segments, "frames": report.frames, "entries": report.entries,
+            "bodies": report.bodies, "ids": report.ids, "damage": damage,
+            "torn": report.torn.as_ref().map(ToString::to_string),
+        }));
+    } else {
+        println!(
+            "{} segments, {} frames, {} entries, {} ids, {} bodies",
+            report.segments, report.frames, report.entries, report.ids, report.bodies
+        );
+        if let Some(torn) = &report.torn {
+            println!("unfinished, harmless: {torn}");
+        }
+        for place in &damage {
+            println!("damaged: {place}");
+        }
+        println!("{}", if damage.is_empty() { "whole" } else { "damaged" });
+    }
+    if damaged_is_failure && !damage.is_empty() { Err(Failure::Damaged(damage.len())) } else { Ok(()) }
+}

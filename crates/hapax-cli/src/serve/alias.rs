@@ -1,0 +1,180 @@
+//! The seeds' names. Each stands for a knob of the `job` or `api` surface; where the file sets that knob too, to something
+//! else, nobody can say which is meant.
+
+use std::collections::BTreeMap;
+
+use hapax::{
+    Millis, Policies, Policy, Preset, Span,
+    identity::Surface,
+    policy::{Capacity, OnInFlight, Treatment},
+};
+use hapax_engine::policy_file::{Report, Section, value};
+use toml::de::DeTable;
+
+use super::settings::{Given, given};
+use crate::failure::Failure;
+
+/// What `[idempotency]` says.
+pub(super) type Seed = Vec<(&'static str, Given)>;
+
+const IN_FILE: [&str; 6] = [
+    "enabled",
+    "default_ttl_hours",
+    "processing_ttl_seconds",
+    "auto_generate_keys",
+    "timestamp_bucket_seconds",
+    "key_prefix",
+];
+
+pub(super) fn in_file(root: &DeTable<'_>, report: &mut Report<'_>, shown: &str) -> Seed {
+    let Some((key, value)) = root.get_key_value("idempotency") else { return Vec::new() };
+    let mut section = Section::new(report, "idempotency".to_owned(), key.span().start);
+    let Some(table) = value.get_ref().as_table() else {
+        section.wrong("", "is a table; write `[idempotency]`".to_owned());
+        return Vec::new();
+    };
+    section.only(table, &IN_FILE);
+    let mut seed = Vec::new();
+    let mut add = |name: &'static str, value: Option<String>| {
+        seed.extend(value.map(|value| (name, given(&value, &format!("file, {shown}, [idempotency]")))));
+    };
+    for name in ["default_ttl_hours", "processing_ttl_seconds", "timestamp_bucket_seconds"] {
+        add(name, section.given(table, name, value::count).map(|count| count.to_string()));
+    }
+    for name in ["enabled", "auto_generate_keys"] {
+        add(name, section.given(table, name, value::flag).map(|flag| flag.to_string()));
+    }
+    add("key_prefix", section.given(table, "key_prefix", value::text).map(str::to_owned));
+    seed
+}
+
+/// One name of the seeds: the surface and the knob it stands for, and how it is set.
+struct Alias {
+    name: &'static str,
+    surface: &'static str,
+    knob: &'static str,
+    set: fn(&mut Policy, u64),
+}
+
+fn seconds(value: u64) -> Span {
+    Span::For(Millis::from_secs(value))
+}
+
+const ALIASES: [Alias; 9] = [
+    Alias {
+        name: "IDEMPOTENCY_PENDING_TTL_SECONDS",
+        surface: "job",
+        knob: "lease",
+        set: |policy, value| policy.lease = Millis::from_secs(value),
+    },
+    Alias {
+        name: "IDEMPOTENCY_COMMITTED_TTL_SECONDS",
+        surface: "job",
+        knob: "success",
+        set: |policy, value| policy.success = seconds(value),
+    },
+    Alias {
+        name: "IDEMPOTENCY_REJECTED_TTL_SECONDS",
+        surface: "job",
+        knob: "final_failure",
+        set: |policy, value| policy.final_failure = Treatment::Replay(seconds(value)),
+    },
+    Alias {
+        name: "IDEMPOTENCY_MAX_ENTRIES",
+        surface: "job",
+        knob: "capacity",
+        set: |policy, value| policy.capacity = Capacity::of(value, policy.capacity.on_full),
+    },
+    Alias {
+        name: "IDEMPOTENCY_CLEANUP_INTERVAL_SECONDS",
+        surface: "job",
+        knob: "sweep",
+        set: |policy, value| policy.sweep = Millis::from_secs(value),
+    },
+    Alias {
+        name: "IDEMPOTENCY_WAIT_FOR_PENDING",
+        surface: "job",
+        knob: "on_in_flight",
+        set: |policy, value| {
+            if value == 0 {
+                policy.on_in_flight = OnInFlight::Reject;
+            }
+        },
+    },
+    Alias {
+        name: "IDEMPOTENCY_PENDING_WAIT_TIMEOUT",
+        surface: "job",
+        knob: "on_in_flight",
+        set: |policy, value| {
+            if let OnInFlight::Wait { most } = &mut policy.on_in_flight {
+                *most = Millis::from_secs(value);
+            }
+        },
+    },
+    Alias {
+        name: "default_ttl_hours",
+        surface: "api",
+        knob: "success",
+        set: |policy, value| {
+            policy.success = Span::For(Millis::from_hours(value));
+            policy.final_failure = Treatment::Replay(Span::For(Millis::from_hours(value)));
+        },
+    },
+    Alias {
+        name: "processing_ttl_seconds",
+        surface: "api",
+        knob: "lease",
+        set: |policy, value| policy.lease = Millis::from_secs(value),
+    },
+];
+
+/// Puts the seeds' names into the policies; what was changed, and from where.
+pub(super) fn apply(
+    policies: &mut Policies,
+    file: &str,
+    seed: &Seed,
+    environment: &BTreeMap<String, String>,
+) -> Result<Vec<(String, Given)>, Failure> {
+    let mut said: Vec<(&Alias, Given)> = Vec::new();
+    for alias in &ALIASES {
+        let in_environment =
+            environment.get(alias.name).map(|value| given(value, &format!("environment, {}", alias.name)));
+        let in_file = seed.iter().find(|(name, _)| *name == alias.name).map(|(_, given)| given.clone());
+        said.extend(in_environment.or(in_file).map(|given| (alias, given)));
+    }
+    let in_table = |surface: &str, knob: &str| {
+        let parsed: Option<toml::Table> = file.parse().ok();
+        parsed
+            .and_then(|root| root.get("surface")?.get(surface)?.as_table().cloned())
+            .is_some_and(|table| table.contains_key(knob))
+    };
+    for (alias, given) in &said {
+        let wrong = |rule: String| Failure::Setting { name: alias.name.to_owned(), from: given.from.clone(), rule };
+        let value = match given.value.trim().to_lowercase().as_str() {
+            "true" => 1,
+            "false" => 0,
+            text => text.parse::<f64>().ok().filter(|value| *value >= 0.0 && *value < 1e15).map_or_else(
+                || Err(wrong("a number, or true or false".to_owned())),
+                |value| {
+                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
+                    Ok(value.ceil() as u64)
+                },
+            )?,
+        };
+        let surface = Surface::new(alias.surface).map_err(|error| wrong(error.to_string()))?;
+        let native = policies.iter().find(|(known, _)| **known == surface).map(|(_, policy)| Policy::clone(policy));
+        let preset = if alias.surface == "job" { Preset::Job } else { Preset::Api };
+        let before = native.unwrap_or_else(|| preset.policy());
+        let mut after = before.clone();
+        (alias.set)(&mut after, value);
+        if after != before && in_table(alias.surface, alias.knob) {
+            let rule = format!(
+                "`[surface.{}]` sets `{}`, which this name stands for; two different values cannot both be meant, so remove one",
+                alias.surface, alias.knob
+            );
+            return Err(wrong(rule));
+        }
+        policies.set(surface, after).map_err(|error| wrong(error.to_string()))?;
+    }
+    Ok(said.into_iter().map(|(alias, given)| (alias.name.to_owned(), given)).collect())
+}

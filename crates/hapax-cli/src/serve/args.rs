@@ -1,0 +1,27 @@
+use std::path::PathBuf;
+
+/// Flags win over `HAPAX_…` variables, and those over the file.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Where clients connect [default: 127.0.0.1:7878]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Where administrators connect, or `off` [default: 127.0.0.1:7879]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// Where records are kept: `file:DIRECTORY`, or `memory:` to forget them with the process [default: file:./hapax-data]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// The file with API keys, or `none` on loopback [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<String>,
+    /// How much is logged: `debug`, `info`, `warn`, `error` or `off` [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
+    /// How lines look: `text` or `json` [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<String>,
+    /// The configuration [default: ./hapax.toml if it is there]
+    #[arg(long, env = "HAPAX_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}

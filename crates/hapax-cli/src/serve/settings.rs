@@ -1,0 +1,246 @@
+//! What is in force, and where each value came from: the file, then the environment, then flags; the later wins.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use hapax::Policies;
+use hapax_engine::policy_file::{PolicyFileWarning, Report, Section, value};
+use toml::de::{DeTable, DeValue};
+
+use super::{alias, args::ServeArgs};
+use crate::failure::Failure;
+
+/// One value, and who said so.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Given {
+    pub(crate) value: String,
+    pub(crate) from: String,
+}
+
+/// Every knob of `serve` with its default. Their names are the file's keys, and with `HAPAX_` the environment's.
+pub(super) const KNOBS: [(&str, &str); 13] = [
+    ("listen", "127.0.0.1:7878"),
+    ("admin", "127.0.0.1:7879"),
+    ("store", "file:./hapax-data"),
+    ("keys", "none"),
+    ("log", "info"),
+    ("log_format", "text"),
+    ("connections", "16384"),
+    ("body_bytes", "2097152"),
+    ("readers", "1024"),
+    ("readers_per_tenant", "256"),
+    ("reader_seconds", "3600"),
+    ("begins_per_tenant", "4096"),
+    ("waiters", "10000"),
+];
+
+const FILE: &str = "hapax.toml";
+/// Other readers' tables.
+const OTHERS: [&str; 7] = ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route"];
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) knobs: BTreeMap<&'static str, Given>,
+    pub(crate) policies: Policies,
+    pub(crate) warnings: Vec<PolicyFileWarning>,
+    pub(crate) file: Option<PathBuf>,
+    /// What the seeds' names changed.
+    pub(crate) aliases: Vec<(String, Given)>,
+}
+
+impl Settings {
+    pub(crate) fn read(args: &ServeArgs) -> Result<Self, Failure> {
+        let environment: BTreeMap<String, String> = std::env::vars().collect();
+        let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
+        let text = match &file {
+            None => String::new(),
+            Some(path) => {
+                std::fs::read_to_string(path).map_err(|error| Failure::NoFile { path: path.clone(), error })?
+            }
+        };
+        Self::merged(args, file, &text, &environment)
+    }
+
+    fn merged(
+        args: &ServeArgs,
+        file: Option<PathBuf>,
+        text: &str,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Self, Failure> {
+        let shown = file.as_ref().map_or_else(String::new, |path| path.display().to_string());
+        let read = Policies::from_toml_beside(text, &OTHERS, |root, report| in_file(root, report, &shown));
+        let ((mut policies, (in_file, seed)), warnings) =
+            read.map_err(|error| Failure::File { path: file.clone().unwrap_or_default(), error })?;
+        let mut knobs: BTreeMap<&'static str, Given> =
+            KNOBS.iter().map(|(name, value)| (*name, given(*value, "default"))).collect();
+        knobs.extend(in_file);
+        unknown_variables(environment)?;
+        for (name, _) in KNOBS {
+            let variable = format!("HAPAX_{}", name.to_uppercase());
+            if let Some(value) = environment.get(&variable) {
+                knobs.insert(name, given(value, &format!("environment, {variable}")));
+            }
+        }
+        let flags = [
+            ("listen", &args.listen),
+            ("admin", &args.admin),
+            ("store", &args.store),
+            ("keys", &args.keys),
+            ("log", &args.log),
+            ("log_format", &args.log_format),
+        ];
+        for (name, value) in flags {
+            if let Some(value) = value {
+                knobs.insert(name, given(value, &format!("flag, --{}", name.replace('_', "-"))));
+            }
+        }
+        let aliases = alias::apply(&mut policies, text, &seed, environment)?;
+        let settings = Self { knobs, policies, warnings, file, aliases };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.knobs.get(name).map_or("", |given| given.value.as_str())
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Result<usize, Failure> {
+        let given = self.knobs.get(name);
+        let value = given.and_then(|given| given.value.replace('_', "").parse().ok()).filter(|value| *value > 0);
+        value.ok_or_else(|| {
+            let from = given.map_or("", |given| given.from.as_str());
+            Failure::Setting { name: name.to_owned(), from: from.to_owned(), rule: "a number from 1 on".to_owned() }
+        })
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        for (name, default) in KNOBS {
+            if default.parse::<u64>().is_ok() {
+                self.number(name)?;
+            }
+        }
+        let wrong = |name: &str, rule: &str| Failure::Setting {
+            name: name.to_owned(),
+            from: self.knobs.get(name).map_or_else(String::new, |given| given.from.clone()),
+            rule: rule.to_owned(),
+        };
+        if !["debug", "info", "warn", "error", "off"].contains(&self.get("log")) {
+            return Err(wrong("log", "debug, info, warn, error or off"));
+        }
+        if !["text", "json"].contains(&self.get("log_format")) {
+            return Err(wrong("log_format", "text or json"));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn given(value: &str, from: &str) -> Given {
+    Given { value: value.to_owned(), from: from.to_owned() }
+}
+
+type InFile = (Vec<(&'static str, Given)>, alias::Seed);
+
+fn in_file(root: &DeTable<'_>, report: &mut Report<'_>, shown: &str) -> InFile {
+    let mut found = Vec::new();
+    if let Some((key, value)) = root.get_key_value("server") {
+        let mut section = Section::new(report, "server".to_owned(), key.span().start);
+        match value.get_ref().as_table() {
+            None => section.wrong("", "is a table; write `[server]`".to_owned()),
+            Some(table) => {
+                section.only(table, &KNOBS.map(|(name, _)| name));
+                for (name, default) in KNOBS {
+                    let is_number = default.parse::<u64>().is_ok();
+                    let read = |value: &DeValue<'_>| {
+                        if is_number {
+                            value::count(value).map(|count| count.to_string())
+                        } else {
+                            value::text(value).map(str::to_owned)
+                        }
+                    };
+                    if let Some(value) = section.given(table, name, read) {
+                        found.push((name, given(&value, &format!("file, {shown}, [server]"))));
+                    }
+                }
+            }
+        }
+    }
+    (found, alias::in_file(root, report, shown))
+}
+
+/// Variables that begin as ours do and are none of ours: a slip that would silently change nothing.
+fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
+    const MORE: [&str; 9] =
+        ["config", "upstream", "tenant", "tls_certificate", "tls_key", "seed", "url", "api_key", "data"];
+    let known: Vec<&str> = KNOBS.iter().map(|(name, _)| *name).chain(MORE).collect();
+    for variable in environment.keys() {
+        let Some(name) = variable.strip_prefix("HAPAX_").map(str::to_lowercase) else { continue };
+        if !known.contains(&name.as_str()) && !name.starts_with("test_") {
+            let rule = format!("unknown variable{}", hapax_engine::policy_file::suggest::or_one_of(&name, &known));
+            return Err(Failure::Setting { name: variable.clone(), from: "environment".to_owned(), rule });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(text: &str, environment: &[(&str, &str)], args: &ServeArgs) -> Result<Settings, String> {
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Settings::merged(args, Some("hapax.toml".into()), text, &environment).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn the_later_wins_and_says_where_it_came_from() {
+        let text = "[server]\nlisten = \"127.0.0.1:1\"\nlog = \"warn\"\nreaders = 5\n";
+        let args = ServeArgs { log: Some("debug".into()), ..ServeArgs::default() };
+        let settings = merged(text, &[("HAPAX_LISTEN", "127.0.0.1:2"), ("HAPAX_LOG", "error")], &args).unwrap();
+        let from = |name: &str| (settings.get(name).to_owned(), settings.knobs[name].from.clone());
+        assert_eq!(from("listen"), ("127.0.0.1:2".into(), "environment, HAPAX_LISTEN".into()));
+        assert_eq!(from("log"), ("debug".into(), "flag, --log".into()));
+        assert_eq!(from("readers"), ("5".into(), "file, hapax.toml, [server]".into()));
+        assert_eq!(from("store").1, "default");
+    }
+
+    #[test]
+    fn a_slip_is_an_error_with_a_suggestion() {
+        let plain = ServeArgs::default();
+        let error = merged("[server]\nlisen = \"x\"", &[], &plain).unwrap_err();
+        assert!(error.contains("did you mean `listen`"), "{error}");
+        let error = merged("[sever]\nlisten = \"x\"", &[], &plain).unwrap_err();
+        assert!(error.contains("did you mean `server`"), "{error}");
+        let error = merged("", &[("HAPAX_LISTN", "x")], &plain).unwrap_err();
+        assert!(error.contains("did you mean `listen`"), "{error}");
+        let error = merged("", &[("HAPAX_LOG", "loud")], &plain).unwrap_err();
+        assert!(error.contains("HAPAX_LOG") && error.contains("debug, info"), "{error}");
+        let error = merged("", &[("HAPAX_READERS", "-1")], &plain).unwrap_err();
+        assert!(error.contains("a number from 1 on"), "{error}");
+    }
+
+    #[test]
+    fn the_seeds_names_work_and_a_contradiction_is_refused() {
+        let plain = ServeArgs::default();
+        let settings = merged("", &[("IDEMPOTENCY_PENDING_TTL_SECONDS", "90")], &plain).unwrap();
+        let job = hapax::identity::Surface::new("job").unwrap();
+        assert_eq!(settings.policies.of(&job).lease, hapax::Millis::from_secs(90));
+        assert_eq!(settings.policies.of(&job).success.to_string(), "5m", "the rest is the preset's");
+        let error = merged(
+            "[surface.job]\npreset = \"job\"\nlease = \"5s\"\n",
+            &[("IDEMPOTENCY_PENDING_TTL_SECONDS", "90")],
+            &plain,
+        );
+        assert!(error.unwrap_err().contains("two different values"));
+        let settings =
+            merged("[idempotency]\ndefault_ttl_hours = 24\nprocessing_ttl_seconds = 60\n", &[], &plain).unwrap();
+        let api = hapax::identity::Surface::new("api").unwrap();
+        assert_eq!(settings.policies.of(&api).success.to_string(), "1d");
+        assert_eq!(settings.policies.of(&api).lease, hapax::Millis::from_secs(60));
+        let error = merged("[idempotency]\ndefault_ttl_houres = 24\n", &[], &plain).unwrap_err();
+        assert!(error.contains("did you mean `default_ttl_hours`"), "{error}");
+        let error = merged("", &[("IDEMPOTENCY_MAX_ENTRIES", "many")], &plain).unwrap_err();
+        assert!(error.contains("IDEMPOTENCY_MAX_ENTRIES"), "{error}");
+    }
+}

@@ -1,0 +1,320 @@
+//! The daemon as its users meet it: the real binary, real signals, real kill -9.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use hapax_client::{Begun, Client, Effect, Outcome};
+use serde_json::Value;
+
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("hapax-serve-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn hapax(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    command.current_dir(dir);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HAPAX_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run(dir: &Path, words: &[&str]) -> Output {
+    hapax(dir).args(words).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn json(dir: &Path, words: &[&str]) -> Value {
+    let output = run(dir, words);
+    assert!(output.status.success(), "{words:?}: {}", said(&output));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{words:?}: {}", said(&output)))
+}
+
+struct Daemon {
+    child: Child,
+    url: String,
+    hello: String,
+    log: std::thread::JoinHandle<String>,
+}
+
+impl Daemon {
+    fn start(dir: &Path, more: &[&str]) -> Self {
+        let mut child = hapax(dir)
+            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log", "debug"])
+            .args(more)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let mut hello = String::new();
+        let mut url = None;
+        // The last line of the greeting.
+        while !hello.contains("admin     ") {
+            let mut line = String::new();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "it ended with: {hello}");
+            url = url.or_else(|| line.strip_prefix("hapax serve on ").map(|url| url.trim().to_owned()));
+            hello.push_str(&line);
+        }
+        let log = std::thread::spawn(move || {
+            let mut rest = String::new();
+            let _ = lines.read_to_string(&mut rest);
+            rest
+        });
+        Self { child, url: url.unwrap(), hello, log }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(&self.url).unwrap()
+    }
+
+    /// The log.
+    fn kill(mut self) -> String {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.log.join().unwrap()
+    }
+}
+
+/// A stranger starts it with nothing at all: it works, and says where its data is, what it promises, where the page is.
+#[test]
+fn without_a_file_or_a_flag_it_says_what_it_is_doing() {
+    let dir = Dir::new();
+    let daemon = Daemon::start(&dir.0, &[]);
+    for expected in ["file:./hapax-data", "which promises: durable", "page      http://127.0.0.1:"] {
+        assert!(daemon.hello.contains(expected), "{}", daemon.hello);
+    }
+    assert!(dir.0.join("hapax-data/audit.log").is_file());
+    let log = daemon.kill();
+    assert!(log.contains("warning: no API keys"), "{log}");
+}
+
+/// Killed and restarted: acknowledged answers are there, live work is in doubt or open by its class, the chain verifies.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_again_and_again_it_forgets_nothing_acknowledged() {
+    let dir = Dir::new();
+    let mut acknowledged: Vec<String> = Vec::new();
+    for round in 0..6 {
+        let daemon = Daemon::start(&dir.0, &[]);
+        let client = daemon.client();
+        for key in &acknowledged {
+            match client.operation("payments", key).effect(Effect::Irreversible).begin().await.unwrap() {
+                Begun::Replay(replay) => assert_eq!(replay.outcome.body.as_deref(), Some(&*format!("answer of {key}"))),
+                other => panic!("{key} was acknowledged and is {other:?}"),
+            }
+        }
+        // Begun and left alone: what may be run twice opens with its lease, what may not is in doubt.
+        for (kind, effect) in [("unsafe", Effect::Irreversible), ("pure", Effect::Pure)] {
+            let lease = std::time::Duration::from_millis(1);
+            let call = client.operation(kind, format!("{kind}-{round}")).effect(effect).lease(lease);
+            assert!(matches!(call.begin().await.unwrap(), Begun::Execute(_)));
+        }
+        // Many at once, killed in the middle.
+        let mut calls = tokio::task::JoinSet::new();
+        for number in 0..200 {
+            let (client, key) = (client.clone(), format!("{round}-{number}"));
+            calls.spawn(async move {
+                let call = client.operation("payments", &key).effect(Effect::Irreversible);
+                let Ok(Begun::Execute(ticket)) = call.begin().await else { return None };
+                let outcome = Outcome::text(format!("answer of {key}"));
+                client.complete(&ticket, &outcome).await.ok().map(|_| key)
+            });
+        }
+        let mut this_round = 0;
+        while let Some(done) = calls.join_next().await {
+            if let Some(key) = done.unwrap() {
+                acknowledged.push(key);
+                this_round += 1;
+            }
+            if this_round == 60 {
+                break;
+            }
+        }
+        daemon.kill();
+        while let Some(done) = calls.join_next().await {
+            acknowledged.extend(done.unwrap());
+        }
+        let checked = run(&dir.0, &["audit", "verify", "--json"]);
+        assert!(checked.status.success(), "{}", said(&checked));
+    }
+    let doubts = json(&dir.0, &["doubt", "list", "--json"]);
+    let of_unsafe = doubts["items"].as_array().unwrap().iter().filter(|item| item["surface"] == "unsafe").count();
+    assert_eq!(of_unsafe, 6, "{doubts}");
+    let pure = json(&dir.0, &["op", "list", "--surface", "pure", "--json"]);
+    assert!(pure["items"].as_array().unwrap().iter().all(|item| item["state"] == "open"), "{pure}");
+    assert!(acknowledged.len() >= 360);
+}
+
+/// Every command through the running process, and again by opening the ledger: the same answers.
+#[test]
+fn commands_reach_the_running_process_and_work_without_one() {
+    let dir = Dir::new();
+    let daemon = Daemon::start(&dir.0, &[]);
+    let begun = json(
+        &dir.0,
+        &["op", "begin", "payments", "order-17", "--effect", "irreversible", "--tenant", "acme", "--json"],
+    );
+    let (operation, token) = (begun["operation"].as_str().unwrap(), begun["token"].as_str().unwrap());
+    let again = run(&dir.0, &["op", "begin", "payments", "order-17", "--wait-ms", "0", "--tenant", "acme"]);
+    assert_eq!(again.status.code(), Some(4), "{}", said(&again));
+    let failed = run(&dir.0, &["op", "fail", operation, token, "--unknown", "--tenant", "acme"]);
+    assert!(failed.status.success(), "{}", said(&failed));
+    let again = run(&dir.0, &["op", "begin", "payments", "order-17", "--tenant", "acme"]);
+    assert_eq!(again.status.code(), Some(6), "{}", said(&again));
+    let told = said(&run(&dir.0, &["explain", operation]));
+    assert!(told.contains("Do not send it under a new key") && told.contains("could not say"), "{told}");
+    let by_key = said(&run(&dir.0, &["explain", "order-17", "--tenant", "acme", "--surface", "payments"]));
+    assert!(by_key.contains(operation), "{by_key}");
+    let strangers = run(&dir.0, &["explain", "order-17", "--tenant", "globex", "--surface", "payments"]);
+    assert_eq!(strangers.status.code(), Some(7), "{}", said(&strangers));
+    let in_use = run(&dir.0, &["ledger", "check", "hapax-data"]);
+    assert_eq!(in_use.status.code(), Some(1), "{}", said(&in_use));
+    daemon.kill();
+
+    let listed = said(&run(&dir.0, &["doubt", "list"]));
+    assert!(listed.contains(operation) && listed.contains("acme"), "{listed}");
+    let resolved =
+        run(&dir.0, &["doubt", "resolve", operation, "committed", "--reason", "seen at the bank", "--body", "paid"]);
+    assert!(resolved.status.success(), "{}", said(&resolved));
+    let replay = json(&dir.0, &["op", "begin", "payments", "order-17", "--tenant", "acme", "--json"]);
+    assert_eq!(replay["outcome"]["body"], "paid");
+    let tail = said(&run(&dir.0, &["audit", "tail"]));
+    assert!(tail.contains("resolve") && tail.contains("seen at the bank"), "{tail}");
+    let whole = run(&dir.0, &["ledger", "check"]);
+    assert!(whole.status.success(), "{}", said(&whole));
+    // One byte of the audit log is changed: it is named, and the daemon does not go on as if nothing were.
+    let log = dir.0.join("hapax-data/audit.log");
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, text.replace("seen at the bank", "seen at the bunk")).unwrap();
+    let verified = run(&dir.0, &["audit", "verify"]);
+    assert_eq!(verified.status.code(), Some(8), "{}", said(&verified));
+    assert!(said(&verified).contains("the row does not match its hash"), "{}", said(&verified));
+    let refused = run(&dir.0, &["serve", "--listen", "127.0.0.1:0", "--admin", "off"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("HX0082"), "{}", said(&refused));
+}
+
+/// Whatever a caller sends, it is not found again where others can read: log, metrics, errors, page, audit log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planted_secret_appears_nowhere() {
+    let dir = Dir::new();
+    let daemon = Daemon::start(&dir.0, &["--log-format", "json"]);
+    let client = daemon.client();
+    let secret = "PLANTED-7f3a9c";
+    let mut seen = String::new();
+    let call = client.operation("payments", format!("key-{secret}")).within("customer", secret);
+    let call = call.request(&serde_json::json!({ "card": secret })).effect(Effect::Irreversible);
+    let Begun::Execute(ticket) = call.clone().begin().await.unwrap() else { panic!("it is new") };
+    let operation = ticket.operation.clone();
+    for body in [
+        format!("{{\"surface\":\"payments\",\"key\":\"{secret} with a blank\"}}"),
+        format!("{{\"surface\":\"payments\",\"key\":\"{secret}\",\"effect\":\"{secret}\"}}"),
+        format!("{{\"surface\":\"payments\",\"key\":\"{secret}\",\"nonce\":\"{secret}\"}}"),
+        format!("{{\"surface\":\"payments\",\"key\":\"{secret}\",\"lease_ms\":\"{secret}\"}}"),
+        format!("{{\"surface\":\"payments\",\"key\":\"{secret}\" {secret}"),
+    ] {
+        let (status, answer) =
+            client.raw("POST".parse().unwrap(), "/v1/operations:begin", body.as_bytes()).await.unwrap();
+        assert_eq!(status, 400);
+        seen.push_str(&String::from_utf8_lossy(&answer));
+    }
+    let other = client.operation("payments", format!("key-{secret}")).within("customer", secret).request(&secret);
+    seen.push_str(&other.begin().await.unwrap_err().to_string());
+    let outcome = Outcome { headers: vec![("x-session".to_owned(), secret.to_owned())], ..Outcome::text(secret) };
+    client.complete(&ticket, &outcome).await.unwrap();
+    let Begun::Replay(_) = call.begin().await.unwrap() else { panic!("it was completed") };
+    for path in [
+        "/metrics",
+        "/",
+        "/page/live",
+        "/v1/operations",
+        "/v1/policies",
+        "/readyz",
+        &format!("/page/operation?id={operation}"),
+        &format!("/v1/operations/{operation}"),
+    ] {
+        let (status, page) = client.raw("GET".parse().unwrap(), path, &[]).await.unwrap();
+        assert_eq!(status, 200, "{path}");
+        seen.push_str(&String::from_utf8_lossy(&page));
+    }
+    seen.push_str(&daemon.hello.clone());
+    seen.push_str(&daemon.kill());
+    seen.push_str(&std::fs::read_to_string(dir.0.join("hapax-data/audit.log")).unwrap());
+    assert!(seen.contains("idempotency_check"), "the log was read");
+    assert!(!seen.contains(secret), "{}", &seen[seen.find(secret).unwrap_or(0).saturating_sub(200)..]);
+}
+
+/// With keys: a request without one is refused, `HUP` takes a key away at once, and the command line has a way in.
+#[test]
+fn keys_are_asked_for_and_can_be_taken_away() {
+    let dir = Dir::new();
+    let made = run(&dir.0, &["key", "new", "billing", "--tenant", "acme", "--role", "operator"]);
+    let key = said(&made).lines().find_map(|line| line.split("once: ").nth(1).map(str::to_owned)).unwrap();
+    let entry = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(!entry.contains(&key), "the file holds the hash only");
+    std::fs::write(dir.0.join("keys.toml"), &entry).unwrap();
+    let daemon = Daemon::start(&dir.0, &["--keys", "keys.toml"]);
+    let url = daemon.url.clone();
+    let without = run(&dir.0, &["op", "list", "--url", &url]);
+    assert_eq!(without.status.code(), Some(10), "{}", said(&without));
+    let with = ["op", "begin", "payments", "k", "--url", &url, "--api-key", &key];
+    assert!(run(&dir.0, &with).status.success());
+    let other = said(&run(&dir.0, &["key", "new", "other", "--tenant", "acme"]));
+    std::fs::write(dir.0.join("keys.toml"), &other[other.find("[[key]]").unwrap()..]).unwrap();
+    let pid = daemon.child.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    let refused = (0..200).any(|_| {
+        std::thread::yield_now();
+        run(&dir.0, &with).status.code() == Some(10)
+    });
+    assert!(refused, "the key was taken away");
+    daemon.kill();
+    let open = run(&dir.0, &["serve", "--listen", "0.0.0.0:0", "--admin", "off"]);
+    assert!(said(&open).contains("HX0080"), "{}", said(&open));
+}
+
+/// Settings: where each came from, and a slip is an error.
+#[test]
+fn settings_say_where_they_came_from() {
+    let dir = Dir::new();
+    std::fs::write(dir.0.join("hapax.toml"), "[server]\nlog = \"warn\"\n[surface.payments]\nlease = \"5s\"\n").unwrap();
+    let shown =
+        hapax(&dir.0).args(["config", "show", "--listen", "127.0.0.1:9"]).env("HAPAX_READERS", "7").output().unwrap();
+    let shown = said(&shown);
+    for expected in
+        ["flag, --listen", "environment, HAPAX_READERS", "file, hapax.toml, [server]", "default", "payments"]
+    {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let checked = run(&dir.0, &["policy", "check", "hapax.toml"]);
+    assert!(checked.status.success(), "{}", said(&checked));
+    std::fs::write(dir.0.join("new.toml"), "[surface.payments]\nlease = \"6s\"\n").unwrap();
+    let differs = run(&dir.0, &["policy", "diff", "new.toml", "hapax.toml"]);
+    assert_eq!(differs.status.code(), Some(9));
+    assert!(said(&differs).contains("6s"), "{}", said(&differs));
+    std::fs::write(dir.0.join("hapax.toml"), "[server]\nlgo = \"warn\"\n").unwrap();
+    let slip = run(&dir.0, &["serve"]);
+    assert_eq!(slip.status.code(), Some(2));
+    assert!(said(&slip).contains("did you mean `log`"), "{}", said(&slip));
+    assert!(run(&dir.0, &["completions", "bash"]).status.success());
+}

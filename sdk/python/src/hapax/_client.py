@@ -1,0 +1,135 @@
+"""The daemon's API, one method a call."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from ._errors import Unreachable, refusal
+
+if TYPE_CHECKING:
+    from ._once import Once
+
+Effect = Literal["pure", "idempotent", "compensatable", "irreversible", "unsafe"]
+
+_TRIES = 4
+_FIRST_PAUSE = 0.05
+
+
+class Client:
+    """A daemon, and who we are to it. It may be shared by threads: each has a connection of its own."""
+
+    def __init__(self, url: str | None = None, api_key: str | None = None, timeout: float = 75.0) -> None:
+        parts = urlsplit(url or os.environ.get("HAPAX_URL") or "http://127.0.0.1:7878")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("the address of a daemon looks like http://127.0.0.1:7878")
+        self._https = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port
+        self._key = api_key if api_key is not None else os.environ.get("HAPAX_API_KEY")
+        self._timeout = timeout
+        self._local = threading.local()
+
+    def __repr__(self) -> str:
+        return f"Client({self._host}:{self._port})"
+
+    def once(
+        self,
+        surface: str,
+        key: str,
+        *,
+        request: Any = None,
+        effect: Effect = "unsafe",
+        scope: Mapping[str, str] | None = None,
+        lease: float | None = None,
+        wait: float | None = None,
+    ) -> Once:
+        """Something to be done once, as a block: `with client.once(…) as op`."""
+        from ._once import Once
+
+        return Once(self, _wanted(surface, key, request, effect, scope, lease, wait))
+
+    def begin(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks for the right to run it. The nonce is fresh, and the same in every repetition of this one call."""
+        return self.call("POST", "/v1/operations:begin", {**wanted, "nonce": secrets.token_hex(16)})
+
+    def step(self, operation: str, verb: str, **said: Any) -> dict[str, Any]:
+        return self.call("POST", f"/v1/operations/{operation}:{verb}", said)
+
+    def explain(self, operation: str) -> dict[str, Any]:
+        return self.call("GET", f"/v1/operations/{operation}")
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Sends it until there is an answer, a few times: nonce and token make every repetition harmless."""
+        data = None if body is None else json.dumps(body).encode()
+        pause = _FIRST_PAUSE
+        for left in reversed(range(_TRIES)):
+            try:
+                status, answer = self._exchange(method, path, data)
+            except (OSError, http.client.HTTPException) as error:
+                self._close()
+                if left == 0:
+                    raise Unreachable(f"{self._host}:{self._port} gave no answer: {error}") from error
+            else:
+                if status < 300:
+                    return answer
+                if status != 503 or left == 0:
+                    raise refusal({"status": status, **answer})
+            time.sleep(pause)
+            pause *= 4
+        raise AssertionError("unreachable")
+
+    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, dict[str, Any]]:
+        connection = self._connection()
+        headers = {} if data is None else {"content-type": "application/json"}
+        if self._key:
+            headers["authorization"] = f"Bearer {self._key}"
+        connection.request(method, path, body=data, headers=headers)
+        response = connection.getresponse()
+        text = response.read()
+        try:
+            answer = json.loads(text)
+        except ValueError as error:
+            raise http.client.HTTPException("the answer is not JSON") from error
+        return response.status, answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
+            connection = kind(self._host, self._port, timeout=self._timeout)
+            self._local.connection = connection
+        return connection
+
+    def _close(self) -> None:
+        connection = getattr(self._local, "connection", None)
+        self._local.connection = None
+        if connection is not None:
+            connection.close()
+
+
+def _wanted(
+    surface: str,
+    key: str,
+    request: Any,
+    effect: str,
+    scope: Mapping[str, str] | None,
+    lease: float | None,
+    wait: float | None,
+) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"surface": surface, "key": key, "effect": effect}
+    if request is not None:
+        wanted["request"] = request
+    if scope:
+        wanted["scope"] = [{"label": label, "value": value} for label, value in scope.items()]
+    if lease is not None:
+        wanted["lease_ms"] = max(1, round(lease * 1000))
+    if wait is not None:
+        wanted["wait_ms"] = max(0, round(wait * 1000))
+    return wanted

@@ -1,0 +1,105 @@
+"""What can go wrong, and what may be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class HapaxError(Exception):
+    """Everything that this package raises."""
+
+
+class Unreachable(HapaxError):
+    """The daemon gave no answer. What was sent may have arrived."""
+
+
+class Refused(HapaxError):
+    """The daemon said no; `code` never changes its meaning."""
+
+    def __init__(self, problem: Mapping[str, Any]) -> None:
+        self.status: int = int(problem.get("status", 0))
+        self.code: str = str(problem.get("code", ""))
+        self.detail: str = str(problem.get("detail", ""))
+        self.next_action: str = str(problem.get("next_action", ""))
+        self.operation: str | None = problem.get("operation")
+        wait = problem.get("retry_after_ms")
+        self.retry_after: float | None = None if wait is None else wait / 1000
+        super().__init__(f"{self.detail} [{self.code}]")
+
+
+class InFlight(Refused):
+    """Another caller is at it: try again with the same key."""
+
+
+class Mismatch(Refused):
+    """The key was used for another request."""
+
+
+class InDoubt(Refused):
+    """Nobody knows whether it happened. A new key is not safe."""
+
+
+class NoRoom(Refused):
+    """A quota or a limit is in the way: try again later with the same key."""
+
+
+class Superseded(Refused):
+    """A newer turn has overtaken this call: stop."""
+
+
+class TooLate(Refused):
+    """It was done long ago, and the retry came after its window."""
+
+
+class Unauthorized(Refused):
+    """No valid API key, or one that may not do this."""
+
+
+class NotRecorded(HapaxError):
+    """The effect ran, but its outcome was not taken. Do not run it again under a new key."""
+
+
+class FailedBefore(HapaxError):
+    """It failed for good before, and that answer stands; `answer` is what was recorded."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        super().__init__(f"it failed before and would again: {answer} [HX0003]")
+
+
+class JoinedFailure(HapaxError):
+    """The attempt that was waited for failed: try again with the same key."""
+
+
+class NotKept(HapaxError):
+    """It was done, but its answer is not kept whole."""
+
+
+class NoEffect(Exception):
+    """Raise it in a block to say that nothing happened."""
+
+
+class Retryable(Exception):
+    """Raise it in a block to say that it failed, and may be tried again."""
+
+
+class Rejected(Exception):
+    """Raise it in a block to say that it failed for good; its arguments are recorded."""
+
+
+_BY_CODE: dict[str, type[Refused]] = {
+    "HX0004": InFlight,
+    "HX0005": Mismatch,
+    "HX0006": InDoubt,
+    "HX0007": NoRoom,
+    "HX0075": NoRoom,
+    "HX0012": Superseded,
+    "HX0013": TooLate,
+    "HX0070": Unauthorized,
+    "HX0071": Unauthorized,
+}
+
+
+def refusal(problem: Mapping[str, Any]) -> Refused:
+    return _BY_CODE.get(str(problem.get("code", "")), Refused)(problem)

@@ -1,0 +1,155 @@
+"""One thing, done once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from ._client import Client
+from ._errors import FailedBefore, HapaxError, JoinedFailure, NoEffect, NotKept, NotRecorded, Rejected, Retryable
+
+
+class Once:
+    """The block around an effect. `first` says whether it is to be run; `result` is its answer, for every caller."""
+
+    def __init__(self, client: Client, wanted: Mapping[str, Any]) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._ticket: dict[str, Any] | None = None
+        self._stop = threading.Event()
+        self._keeper: threading.Thread | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self.result: Any = None
+
+    @property
+    def first(self) -> bool:
+        """Nobody has done it: run it now."""
+        return self._ticket is not None
+
+    @property
+    def replayed(self) -> bool:
+        """It was done before: `result` is what was recorded."""
+        return self._ticket is None
+
+    @property
+    def attempt(self) -> int:
+        return int(self._told["attempt"])
+
+    @property
+    def operation(self) -> str:
+        return str(self._told["operation"])
+
+    @property
+    def downstream_key(self) -> str:
+        """Stable over attempts: forward it to the provider as its idempotency key."""
+        return str(self._told.get("downstream_key", ""))
+
+    # Plain.
+
+    def __enter__(self) -> Once:
+        self._begun(self._client.begin(self._wanted))
+        if self._ticket is not None:
+            self._keeper = threading.Thread(target=self._keep, daemon=True, name="hapax-renew")
+            self._keeper.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._keeper is not None:
+            self._stop.set()
+            self._keeper.join()
+        self._end(error)
+
+    # The same, for asyncio. The calls themselves wait in threads, so that the loop does not.
+
+    async def __aenter__(self) -> Once:
+        self._begun(await asyncio.to_thread(self._client.begin, self._wanted))
+        if self._ticket is not None:
+            self._renewing = asyncio.create_task(self._keep_async())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+        # A cancelled task still says how it ended.
+        await asyncio.shield(asyncio.to_thread(self._end, error))
+
+    def _begun(self, told: dict[str, Any]) -> None:
+        self._told = told
+        verdict = told.get("verdict")
+        if verdict == "execute":
+            self._ticket = told
+        elif verdict == "joined_failure":
+            raise JoinedFailure("the attempt under way failed; try again with the same key")
+        elif told.get("rejected"):
+            raise FailedBefore(_value(told["outcome"]))
+        else:
+            self.result = _value(told["outcome"])
+
+    def _end(self, error: BaseException | None) -> None:
+        if self._ticket is None:
+            return
+        if error is None:
+            self._say("complete", outcome={"body": json.dumps(self.result)})
+        elif isinstance(error, NoEffect):
+            self._try("release", why="no_effect")
+        elif isinstance(error, Rejected):
+            self._say("reject", outcome={"body": json.dumps([str(part) for part in error.args])})
+        elif isinstance(error, Retryable):
+            self._try("fail", outcome={"class": "retryable_failure"})
+        else:
+            self._try("fail", outcome={"class": "unknown"})
+
+    def _say(self, verb: str, **said: Any) -> None:
+        assert self._ticket is not None
+        try:
+            self._client.step(self._ticket["operation"], verb, token=self._ticket["token"], **said)
+        except HapaxError as error:
+            raise NotRecorded(f"the effect ran, but its outcome was not recorded: {error}") from error
+
+    def _try(self, verb: str, **said: Any) -> None:
+        """The caller's own exception is what matters. If this does not arrive, the lease lapses, which says the same."""
+        try:
+            self._say(verb, **said)
+        except HapaxError:
+            pass
+
+    def _pause(self) -> float:
+        assert self._ticket is not None
+        return max(0.001, float(self._ticket["lease_ms"]) / 3000)
+
+    def _renew(self) -> None:
+        assert self._ticket is not None
+        try:
+            self._client.step(self._ticket["operation"], "renew", token=self._ticket["token"])
+        except HapaxError:
+            # No reason to stop an effect under way: its end may still be told.
+            pass
+
+    def _keep(self) -> None:
+        while not self._stop.wait(self._pause()):
+            self._renew()
+
+    async def _keep_async(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause())
+            await asyncio.to_thread(self._renew)
+
+
+def _value(outcome: Mapping[str, Any]) -> Any:
+    body = outcome.get("body")
+    if body is None:
+        if "digest" in outcome:
+            raise NotKept("it was done before, but its answer is not kept whole [HX0014]")
+        return None
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body
