@@ -1,6 +1,6 @@
 //! The servers that tests run against, from Debian's packages.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::failure::{Failure, Result};
 use crate::process;
@@ -50,7 +50,7 @@ fn exists(pattern: &str) -> bool {
             .into_iter()
             .flatten()
             .filter_map(std::result::Result::ok)
-            .any(|entry| PathBuf::from(entry.path()).join(rest).exists()),
+            .any(|entry| entry.path().join(rest).exists()),
     }
 }
 

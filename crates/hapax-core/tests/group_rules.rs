@@ -62,12 +62,8 @@ fn id(number: u8) -> Id {
 }
 
 fn raised(reply: &GroupReply) -> (u64, bool, Vec<Id>) {
-    match reply {
-        GroupReply::Raised { epoch, already, started } => {
-            (*epoch, *already, started.iter().map(|start| start.member).collect())
-        }
-        other => panic!("{other:?}"),
-    }
+    let GroupReply::Raised { epoch, already, started } = reply else { panic!("{reply:?}") };
+    (*epoch, *already, started.iter().map(|start| start.member).collect())
 }
 
 /// The answer to a supersede is lost and it is said again. It must not overtake the turn that it made itself.

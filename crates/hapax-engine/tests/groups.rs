@@ -34,10 +34,8 @@ async fn group(engine: &Engine, name: &str) -> (GroupHandle, Turn) {
 }
 
 fn why(error: &GroupError) -> WhyNot {
-    match error {
-        GroupError::Refused { why, .. } => *why,
-        other => panic!("{other}"),
-    }
+    let GroupError::Refused { why, .. } = error else { panic!("{error}") };
+    *why
 }
 
 /// The turn was superseded: its late call must not take effect, whichever class it has, and must leave nothing behind.
@@ -340,7 +338,7 @@ async fn a_thousand_races_of_start_and_supersede() {
         let name = format!("race-{round}");
         let (group, turn) = group(&engine, &name).await;
         let ran = Arc::new(AtomicU32::new(0));
-        let admitted_first = dice.next() % 2 == 0;
+        let admitted_first = dice.next().is_multiple_of(2);
         let (head_start, pause) = (dice.next() % 3, dice.next() % 40);
         let starting = tokio::spawn({
             let (engine, ran) = (engine.clone(), Arc::clone(&ran));

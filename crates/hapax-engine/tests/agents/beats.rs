@@ -4,17 +4,13 @@ use hapax_engine::{BeatError, BeatSession, Gathered, SessionBeat};
 use crate::support::{World, never, pay};
 
 fn new(gathered: Gathered) -> SessionBeat {
-    match gathered {
-        Gathered::New(beat) => beat,
-        other => panic!("{other:?}"),
-    }
+    let Gathered::New(beat) = gathered else { panic!("{gathered:?}") };
+    beat
 }
 
 fn known(gathered: Gathered) -> SessionBeat {
-    match gathered {
-        Gathered::Known(beat) => beat,
-        other => panic!("{other:?}"),
-    }
+    let Gathered::Known(beat) = gathered else { panic!("{gathered:?}") };
+    beat
 }
 
 fn session(world: &World, tenant: &str) -> BeatSession {
