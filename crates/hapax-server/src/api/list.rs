@@ -103,8 +103,10 @@ async fn piece(
         let bad_cursor = matches!(error, StoreError::Unsupported { .. });
         if bad_cursor { Problem::bad_request(BAD_CURSOR) } else { store_down() }
     };
+    if filter.state == Some(StateName::InDoubt) {
+        return doubts(app, after, want, failed).await;
+    }
     let index = match (&filter.surface, filter.state) {
-        (_, Some(StateName::InDoubt)) => Some(Index::InDoubt),
         (Some(surface), _) if !caller.sees_all => Some(Index::TenantAge(Tag::tenant(surface, &caller.identity.tenant))),
         (_, Some(StateName::Pending)) => Some(Index::LeaseEnd { until: Stamp(u64::MAX) }),
         _ => None,
@@ -127,6 +129,40 @@ async fn piece(
             Changes::Gap { .. } => Err(Problem::bad_request("`cursor` is too old; start without it")),
         },
     }
+}
+
+/// A lapse is a doubt from its moment on, whether or not the sweeper has written it down: first the leases that are over,
+/// then what is written as a doubt. The cursor's first byte says where it stands.
+async fn doubts(
+    app: &App,
+    after: Option<&Cursor>,
+    want: usize,
+    failed: impl Fn(StoreError) -> Problem,
+) -> Result<(Vec<Seen>, Option<Cursor>), Problem> {
+    const LAPSED: u8 = b'L';
+    const WRITTEN: u8 = b'D';
+    let store = app.engine.store();
+    let (place, inner) = match after.and_then(|cursor| cursor.0.split_first()) {
+        None => (LAPSED, None),
+        Some((place, rest)) => (*place, (!rest.is_empty()).then(|| Cursor(bytes::Bytes::copy_from_slice(rest)))),
+    };
+    let index = match place {
+        LAPSED => Index::LeaseEnd { until: store.now().unwrap_or(Stamp(u64::MAX)) },
+        WRITTEN => Index::InDoubt,
+        _ => return Err(Problem::bad_request(BAD_CURSOR)),
+    };
+    let page = store.scan(index, inner.as_ref(), want).await.map_err(&failed)?;
+    let mut found = Vec::with_capacity(page.items.len());
+    for id in &page.items {
+        found.extend(records::read(&app.engine, id).await.map_err(&failed)?);
+    }
+    let tagged = |place: u8, rest: &[u8]| Some(Cursor([&[place], rest].concat().into()));
+    let next = match (page.next, place) {
+        (Some(next), place) => tagged(place, &next.0),
+        (None, LAPSED) => tagged(WRITTEN, &[]),
+        (None, _) => None,
+    };
+    Ok((found, next))
 }
 
 fn wanted(caller: &Caller, filter: &Filter, seen: &Seen) -> bool {
