@@ -1,7 +1,8 @@
 //! Clients that none of us wrote, unchanged: they give up waiting, retry by themselves, and the service behind the gateway
 //! is asked once.
 
-#[allow(unused_imports, reason = "each test binary uses its part")]
+#![allow(clippy::disallowed_methods, reason = "the service is really slow")]
+
 mod support;
 
 use std::{
