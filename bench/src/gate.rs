@@ -1,69 +1,70 @@
 //! Look-ups in the gate: a million entries, each asked for by id and fingerprint, in random order.
 //!
-//! The peer is quick_cache holding the same answers: what one would put there instead.
+//! The peers hold the same answers: quick_cache, which one would take instead, and a bare map in shards without any
+//! bound, which says what this machine's memory gives at best.
 
-use std::{hint::black_box, sync::Arc};
+use std::{collections::HashMap, hint::black_box, sync::Arc};
 
-use bytes::Bytes;
-use hapax_core::{Fingerprint, Id, Outcome, Recorded, Replay, Stamp, Tag, WallMillis};
-use hapax_engine::gate::{Gate, GateSize};
+use hapax_core::{Fingerprint, Id, Replay, Stamp};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
     alloc,
     sample::{median, rounds, time},
+    work::{ENTRIES, bodies, full_gate, id, print, replay},
 };
 
-const ENTRIES: u64 = 1_000_000;
 const LOOK_UPS: u64 = 1_000_000;
-const BODY: usize = 64;
+const SHARDS: usize = 16;
+
+type Held = Arc<(Fingerprint, Replay)>;
 
 pub(crate) fn run(seconds: f64) -> Value {
-    let bodies: Vec<Bytes> = (0..ENTRIES).map(|number| Bytes::from(number.to_le_bytes().repeat(BODY / 8))).collect();
-    // A body that is shared keeps a count of its holders; that is part of the body, not of the entry.
-    let shared: Vec<Bytes> = bodies.clone();
-    drop(shared);
-    let before = alloc::so_far().1;
-    let gate = Gate::new(GateSize { entries: 2 * ENTRIES as usize, bytes: usize::MAX / 2, tenant_share: 1 });
-    for (number, body) in bodies.iter().enumerate() {
-        gate.insert(&id(number as u64), Tag([1; 16]), Some(&print(number as u64)), &replay(body), None);
+    let counted = alloc::counted("gate");
+    let bodies = bodies();
+    let gate = full_gate(&bodies);
+    let held = |number: usize| Arc::new((print(number as u64), replay(&bodies[number])));
+    let peer = quick_cache::sync::Cache::<Id, Held>::new(2 * ENTRIES as usize);
+    let bare: Vec<Mutex<HashMap<Id, Held, foldhash::fast::RandomState>>> =
+        (0..SHARDS).map(|_| Mutex::default()).collect();
+    let shard = |id: &Id| &bare[usize::from(id.0[31]) % SHARDS];
+    for number in 0..ENTRIES as usize {
+        let id = id(number as u64);
+        peer.insert(id, held(number));
+        shard(&id).lock().insert(id, held(number));
     }
-    let entry_bytes = (alloc::so_far().1 - before) as f64 / ENTRIES as f64;
-    assert_eq!(gate.len() as u64, ENTRIES, "all of them fit");
-
-    let peer = quick_cache::sync::Cache::new(2 * ENTRIES as usize);
-    for (number, body) in bodies.iter().enumerate() {
-        peer.insert(id(number as u64), Arc::new((print(number as u64), replay(body))));
-    }
+    let answer = |held: &Held, print: &Fingerprint| held.0.matches(print).then(|| held.1.clone());
 
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(2);
-    let (mut ours, mut peers, mut both) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut both, mut cached, mut mapped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let rate = |took: f64| LOOK_UPS as f64 / 1e6 / took;
     rounds(seconds, || {
-        ours.push(LOOK_UPS as f64 / 1e6 / time(|| walk(|id, print| gate.look_up(id, Some(print), Stamp(5)).is_some())));
-        let held = |id: &Id, print: &Fingerprint| {
-            peer.get(id).filter(|held| held.0.matches(print)).map(|held| held.1.clone()).is_some()
-        };
-        peers.push(LOOK_UPS as f64 / 1e6 / time(|| walk(held)));
-        let took = time(|| {
+        let from_gate = |id: &Id, print: &Fingerprint| gate.look_up(id, Some(print), Stamp(5)).is_some();
+        ours.push(rate(time(|| walk(from_gate))));
+        cached.push(rate(time(|| walk(|id, print| peer.get(id).and_then(|held| answer(&held, print)).is_some()))));
+        let from_map = |id: &Id, print: &Fingerprint| shard(id).lock().get(id).and_then(|held| answer(held, print));
+        mapped.push(rate(time(|| walk(|id, print| from_map(id, print).is_some()))));
+        both.push(rate(time(|| {
             std::thread::scope(|scope| {
                 for _ in 0..threads {
-                    scope.spawn(|| walk(|id, print| gate.look_up(id, Some(print), Stamp(5)).is_some()));
+                    scope.spawn(|| walk(from_gate));
                 }
             });
-        });
-        both.push(LOOK_UPS as f64 / 1e6 / took);
+        })));
     });
-    let (ours, peers, both) = (median(&mut ours), median(&mut peers), median(&mut both));
+    let ours = median(&mut ours);
+    let (cached, mapped) = (median(&mut cached), median(&mut mapped));
     json!({
         "bench": "gate",
         "unit": "million look-ups/s per thread",
-        "ours": { "1 thread": ours, format!("{threads} threads"): both, "bytes an entry": entry_bytes },
-        "peers": { "quick_cache": { "1 thread": peers } },
-        "ratios": { "quick_cache@1M": ours / peers },
+        "ours": { "1 thread": ours, format!("{threads} threads"): median(&mut both), "bytes an entry": counted["entry"] },
+        "peers": { "quick_cache": { "1 thread": cached }, "bare map": { "1 thread": mapped } },
+        "ratios": { "quick_cache@1M": ours / cached, "bare map@1M": ours / mapped },
     })
 }
 
-/// Asks for every entry once in an order that no cache foresees; all are hits.
+/// Asks for a million entries in an order that no cache foresees; all are hits.
 fn walk(look_up: impl Fn(&Id, &Fingerprint) -> bool) {
     let mut number = 1_u64;
     let mut hits = 0;
@@ -73,28 +74,4 @@ fn walk(look_up: impl Fn(&Id, &Fingerprint) -> bool) {
         hits += u64::from(look_up(&id(wanted), &print(wanted)));
     }
     assert_eq!(black_box(hits), LOOK_UPS, "every look-up is a hit");
-}
-
-/// Spread like a digest, made as cheaply as possible: the figure is about the look-up.
-fn id(number: u64) -> Id {
-    let mut bytes = [0; 32];
-    for (at, chunk) in bytes.chunks_mut(8).enumerate() {
-        let word = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 * 17 + 3);
-        chunk.copy_from_slice(&word.to_le_bytes());
-    }
-    Id(bytes)
-}
-
-fn print(number: u64) -> Fingerprint {
-    Fingerprint::of(hapax_core::identity::Scheme::RAW_V1, id(number ^ 0x5555).0)
-}
-
-fn replay(body: &Bytes) -> Replay {
-    Replay {
-        answer: Recorded::Whole(Outcome::success(body.clone())),
-        rejected: false,
-        decided_wall: WallMillis(1),
-        expires: Some(Stamp(1_000)),
-        attempt: 1,
-    }
 }

@@ -33,15 +33,15 @@ pub(crate) fn run(seconds: f64) -> Value {
     let mut ours = serde_json::Map::new();
     for (name, records) in SIZES {
         let path = scratch(&format!("grow-{name}"));
-        let before = alloc::so_far().1;
+        let before = alloc::resident();
         let Ok(ledger) = Ledger::open_with(Options::new(&path)) else { return Value::Null };
         let ledger = Arc::new(ledger);
         fill(&ledger, 0..records, BODY);
         let status = ledger.status();
-        let heap = alloc::so_far().1.saturating_sub(before) as f64;
+        let resident = alloc::resident().saturating_sub(before) as f64;
         eprintln!("{name}: {status:?}");
         ours.insert(format!("index bytes a record@{name}"), json!(status.index_bytes as f64 / records as f64));
-        ours.insert(format!("heap bytes a record@{name}"), json!(heap / records as f64));
+        ours.insert(format!("resident bytes a record@{name}"), json!(resident / records as f64));
         ours.insert(
             format!("disk, times what is needed@{name}"),
             json!(status.log_bytes as f64 / status.needed_bytes as f64),

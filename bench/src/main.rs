@@ -4,6 +4,7 @@
 //! is one JSON object.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures the real clock")]
+#![allow(clippy::panic, reason = "a benchmark whose work fails has nothing to say")]
 
 mod alloc;
 mod cost;
@@ -24,13 +25,11 @@ mod scratch;
 mod start;
 #[cfg(feature = "web")]
 mod web;
+mod work;
 
 use std::process::ExitCode;
 
 use serde_json::Value;
-
-#[global_allocator]
-static ALLOCATOR: alloc::Counted = alloc::COUNTED;
 
 type Bench = fn(f64) -> Value;
 

@@ -24,7 +24,7 @@ pub const fn token((attempt, number): model::Token) -> Token {
 }
 
 #[must_use]
-pub const fn print(number: u8) -> Fingerprint {
+pub fn print(number: u8) -> Fingerprint {
     Fingerprint::of(Scheme::RAW_V1, [number; 32])
 }
 
@@ -115,6 +115,12 @@ pub fn policy(knobs: Knobs) -> Policy {
     }
 }
 
+/// Whose all of this is.
+#[must_use]
+pub fn about() -> Arc<About> {
+    Arc::clone(&ABOUT)
+}
+
 fn admit(yes: bool, reason: RefusalReason) -> Admit {
     if yes { Admit::Yes } else { Admit::No(Refusal { reason, retry_after: Millis(1) }) }
 }
@@ -147,6 +153,7 @@ pub fn command(cmd: Cmd, version: Version) -> Command {
             admit: admit(begin.admitted, RefusalReason::Admission),
             room: admit(begin.room, RefusalReason::Quota),
             about: Arc::clone(&ABOUT),
+            ties: None,
         }),
         Cmd::Start(held) => Command::Start { token: token(held) },
         Cmd::Renew(held) => Command::Renew { token: token(held), lease: Millis(LEASE.unsigned_abs()) },

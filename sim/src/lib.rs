@@ -4,6 +4,8 @@
 
 pub mod bridge;
 pub mod checker;
+pub mod crash_points;
+pub mod fence;
 pub mod histories;
 pub mod linear;
 pub mod model;

@@ -10,11 +10,16 @@ use crate::program::{Program, passed_on};
 const FEATURES: [(&str, &str); 3] = [("ledger", "peers"), ("gateway", "web"), ("replay", "web")];
 /// These start the product as a user would.
 const NEED_THE_PROGRAM: [&str; 2] = ["gateway", "replay"];
+/// Allocations are counted by a program of their own, so that the counting is not measured along.
+const NEED_COUNTS: [&str; 2] = ["engine", "gate"];
 
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     let args = passed_on(args);
     if args.is_empty() {
         return Err(Failure::new("which benchmark? cargo xtask bench NAME [--seconds S] [--json]"));
+    }
+    if args.iter().any(|arg| NEED_COUNTS.contains(arg)) {
+        process::run(root, &["cargo", "build", "--release", "-p", "hapax-bench", "--bin", "hapax-count"])?;
     }
     if args.iter().any(|arg| NEED_THE_PROGRAM.contains(arg)) {
         process::run(root, &["cargo", "build", "--release", "-p", "hapax-cli"])?;

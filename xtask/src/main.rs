@@ -15,6 +15,7 @@ mod program;
 mod python;
 #[cfg(test)]
 mod scratch;
+mod servers;
 mod soak;
 mod stopwatch;
 mod table;

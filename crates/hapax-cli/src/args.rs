@@ -14,10 +14,25 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// A reverse proxy in which every request with an `Idempotency-Key` happens once.
     Gateway(Box<GatewayArgs>),
+    /// A shop, a crowd of clients that retry, collide and change their mind, and a gateway that is killed half-way.
+    Demo(DemoArgs),
     /// The daemon: the API, the page, the administrators' door, on one store.
     Serve(Box<crate::serve::args::ServeArgs>),
     #[command(flatten)]
     Operate(Box<crate::commands::Operate>),
+}
+
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// How many customers order
+    #[arg(long, default_value_t = 96, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) orders: u32,
+    /// The same seed gives the same customers
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    pub(crate) seed: u64,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Flags win over `HAPAX_…` variables, and those over the file.

@@ -28,6 +28,10 @@ pub(crate) enum Failure {
     Signals(io::Error),
     #[error("{0} pieces of work were still under way when the grace ended; what they did is in doubt [HX0062]")]
     Unfinished(usize),
+    #[error("the demo could not run: {0}")]
+    Demo(String),
+    #[error("{0} orders were charged more than once behind the gateway; please report this with the seed")]
+    ChargedTwice(usize),
     #[error("`{name}` ({from}) cannot be used: {rule} [HX0080]")]
     Setting { name: String, from: String, rule: String },
     #[error("the API keys {} cannot be used: {why}", .path.display())]
@@ -66,7 +70,9 @@ impl Failure {
             | Self::Listen { .. }
             | Self::Server(_)
             | Self::Client(_)
-            | Self::Signals(_) => ExitCode::FAILURE,
+            | Self::Signals(_)
+            | Self::Demo(_)
+            | Self::ChargedTwice(_) => ExitCode::FAILURE,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod demo;
 mod failure;
 mod gateway;
 mod serve;
@@ -29,6 +30,7 @@ fn run(args: Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Runtime)?;
     match args.command {
         Command::Gateway(args) => runtime.block_on(gateway::run(*args)),
+        Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Serve(args) => runtime.block_on(serve::run(*args)),
         Command::Operate(command) => runtime.block_on(commands::run(*command)),
     }

@@ -1,5 +1,8 @@
 //! Clients leave, gateways die, files change: nothing is lost and nothing happens twice.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::{
@@ -95,8 +98,11 @@ fn ten_kills_under_load_break_no_promise() {
                     let mut answered = Vec::new();
                     for number in 0.. {
                         let key = format!("{round}-{client}-{number}");
-                        let headers =
-                            [("Idempotency-Key", key.as_str()), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
+                        let headers = [
+                            ("Idempotency-Key", key.as_str()),
+                            ("Authorization", "Bearer one"),
+                            ("Content-Type", "application/json"),
+                        ];
                         let Ok(stream) = std::net::TcpStream::connect(address) else { break };
                         drop(stream);
                         let mut conn = Conn::to(address);

@@ -1,5 +1,8 @@
 //! A request with a key happens once, and everybody who asks gets its answer.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::sync::{
@@ -14,7 +17,11 @@ use support::{Answer, Conn, Dir, Reply, Start, Upstream, get, post, request};
 fn ten_at_once_cause_one_call_and_get_ten_equal_answers() {
     let upstream = Upstream::new(|_, number, _| {
         std::thread::sleep(std::time::Duration::from_millis(200));
-        Reply::with(201, &[("Content-Type", "application/json"), ("Location", "/charges/1")], &format!("{{\"n\":{number}}}"))
+        Reply::with(
+            201,
+            &[("Content-Type", "application/json"), ("Location", "/charges/1")],
+            &format!("{{\"n\":{number}}}"),
+        )
     });
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
@@ -36,7 +43,10 @@ fn ten_at_once_cause_one_call_and_get_ten_equal_answers() {
 #[test]
 fn h1_two_customers_with_one_key_never_meet() {
     let upstream = Upstream::new(|asked, number, _| {
-        Reply::json(200, &format!("{{\"for\":\"{}\",\"n\":{number}}}", asked.header("authorization").unwrap_or("nobody")))
+        Reply::json(
+            200,
+            &format!("{{\"for\":\"{}\",\"n\":{number}}}", asked.header("authorization").unwrap_or("nobody")),
+        )
     });
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();

@@ -1,5 +1,8 @@
 //! HTTP as it is spoken: versions, TLS, heads that change on the way, answers without bodies.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::{
@@ -27,7 +30,13 @@ fn heads_change_as_a_proxy_has_to_change_them() {
     let upstream = Upstream::new(|_, _, _| {
         Reply::with(
             200,
-            &[("Connection", "X-Hop"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5"), ("X-End", "1"), ("Via", "1.1 inner")],
+            &[
+                ("Connection", "X-Hop"),
+                ("X-Hop", "1"),
+                ("Keep-Alive", "timeout=5"),
+                ("X-End", "1"),
+                ("Via", "1.1 inner"),
+            ],
             "{}",
         )
     });
@@ -67,7 +76,8 @@ fn heads_change_as_a_proxy_has_to_change_them() {
 
 #[test]
 fn answers_without_bodies_have_none() {
-    let upstream = Upstream::new(|asked, _, _| match (asked.method.as_str(), asked.path.as_str()) {
+    let upstream = Upstream::new(|asked, _, _| {
+        match (asked.method.as_str(), asked.path.as_str()) {
         ("HEAD", _) => Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\nETag: \"x\"\r\n\r\n".to_vec()),
         (_, "/204") => Reply::Bytes(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
         (_, "/304") => Reply::Bytes(b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n".to_vec()),
@@ -76,6 +86,7 @@ fn answers_without_bodies_have_none() {
                 .to_vec(),
         ),
         (_, _) => Reply::with(200, &[], ""),
+    }
     });
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
@@ -127,7 +138,8 @@ fn old_clients_are_served() {
 fn trailers_pass() {
     let upstream = Upstream::new(|_, _, _| {
         Reply::Bytes(
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n".to_vec(),
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n"
+                .to_vec(),
         )
     });
     let dir = Dir::new();
@@ -203,12 +215,10 @@ async fn http2_on_both_sides() {
         assert!(text.contains(&format!(" {address} 2.0 hapax 2")), "{text}");
     }
     assert_eq!((replays, calls.load(Ordering::SeqCst)), (20, 20));
-    assert!(connections.load(Ordering::SeqCst) <= 20);
-    let before = connections.load(Ordering::SeqCst);
     for round in 100..120 {
         assert_eq!(client.send_request(charge(address, &format!("k{round}"))).await.unwrap().status(), 200);
     }
-    assert_eq!(connections.load(Ordering::SeqCst), before, "one connection carries them all");
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "one connection carries them all");
 }
 
 /// TLS in, with HTTP/2 agreed on the way; TLS out, to an upstream whose root we were told, and refused where we were not.
@@ -216,8 +226,6 @@ async fn http2_on_both_sides() {
 fn tls_in_and_out() {
     let inner = Upstream::counting();
     let (dir, back, other) = (Dir::new(), Dir::new(), Dir::new());
-    let tls = |start: Start<'static>| start;
-    let _ = tls;
     let behind = Start::at(&back)
         .upstream(inner.address)
         .arg("--tls-certificate", fixture("server.pem"))

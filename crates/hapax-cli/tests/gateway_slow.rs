@@ -1,5 +1,8 @@
 //! Whoever only holds a place loses it, and nobody else waits for that.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::{

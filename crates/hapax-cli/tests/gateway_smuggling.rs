@@ -1,6 +1,9 @@
 //! The smuggling corpus, over raw sockets: each is refused, the connection is closed, and the upstream never sees what was
 //! hidden in it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::time::Duration;
@@ -15,9 +18,15 @@ fn corpus() -> Vec<(&'static str, String)> {
     let chunked_end = "0\r\n\r\n";
     vec![
         ("CL.TE", post("Content-Length: 40\r\nTransfer-Encoding: chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
-        ("TE.CL", post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", &format!("2a\r\n{HIDDEN}\r\n{chunked_end}"))),
+        (
+            "TE.CL",
+            post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", &format!("2a\r\n{HIDDEN}\r\n{chunked_end}")),
+        ),
         ("TE.TE xchunked", post("Transfer-Encoding: xchunked\r\nContent-Length: 4\r\n", HIDDEN)),
-        ("TE.TE two lines", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        (
+            "TE.TE two lines",
+            post("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", &format!("{chunked_end}{HIDDEN}")),
+        ),
         ("TE.TE list", post("Transfer-Encoding: chunked, identity\r\n", &format!("{chunked_end}{HIDDEN}"))),
         ("TE.TE gzip", post("Transfer-Encoding: gzip, chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
         ("TE.TE space before colon", post("Transfer-Encoding : chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
@@ -34,13 +43,31 @@ fn corpus() -> Vec<(&'static str, String)> {
         ("a hexadecimal length", post("Content-Length: 0x3\r\n", &format!("abc{HIDDEN}"))),
         ("a length with a comment", post("Content-Length: 3 (three)\r\n", &format!("abc{HIDDEN}"))),
         ("a length beyond numbers", post("Content-Length: 18446744073709551619\r\n", &format!("abc{HIDDEN}"))),
-        ("CL.0 with chunks", post("Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", &format!("{chunked_end}{HIDDEN}"))),
+        (
+            "CL.0 with chunks",
+            post("Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", &format!("{chunked_end}{HIDDEN}")),
+        ),
         ("chunk with bare LF", post("Transfer-Encoding: chunked\r\n", &format!("3\nabc\n0\n\n{HIDDEN}"))),
-        ("chunk extension with bare LF", post("Transfer-Encoding: chunked\r\n", &format!("3;a\nb\r\nabc\r\n{chunked_end}{HIDDEN}"))),
-        ("chunk size that overflows", post("Transfer-Encoding: chunked\r\n", &format!("10000000000000003\r\nabc\r\n{chunked_end}{HIDDEN}"))),
-        ("chunk size with a prefix", post("Transfer-Encoding: chunked\r\n", &format!("0x3\r\nabc\r\n{chunked_end}{HIDDEN}"))),
-        ("chunk without its line end", post("Transfer-Encoding: chunked\r\n", &format!("3\r\nabcdef\r\n{chunked_end}{HIDDEN}"))),
-        ("length in a trailer", post("Transfer-Encoding: chunked\r\n", &format!("0\r\nContent-Length: 40\r\n\r\n{HIDDEN}"))),
+        (
+            "chunk extension with bare LF",
+            post("Transfer-Encoding: chunked\r\n", &format!("3;a\nb\r\nabc\r\n{chunked_end}{HIDDEN}")),
+        ),
+        (
+            "chunk size that overflows",
+            post("Transfer-Encoding: chunked\r\n", &format!("10000000000000003\r\nabc\r\n{chunked_end}{HIDDEN}")),
+        ),
+        (
+            "chunk size with a prefix",
+            post("Transfer-Encoding: chunked\r\n", &format!("0x3\r\nabc\r\n{chunked_end}{HIDDEN}")),
+        ),
+        (
+            "chunk without its line end",
+            post("Transfer-Encoding: chunked\r\n", &format!("3\r\nabcdef\r\n{chunked_end}{HIDDEN}")),
+        ),
+        (
+            "length in a trailer",
+            post("Transfer-Encoding: chunked\r\n", &format!("0\r\nContent-Length: 40\r\n\r\n{HIDDEN}")),
+        ),
         ("NUL in a value", post("X: a\0b\r\nContent-Length: 0\r\n", HIDDEN)),
         ("no colon", post("Content-Length 3\r\n", HIDDEN)),
         ("bare LF heads", format!("GET /front HTTP/1.1\nHost: a\n\n{HIDDEN}")),
@@ -48,14 +75,28 @@ fn corpus() -> Vec<(&'static str, String)> {
         ("two hosts", format!("GET /front HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n{HIDDEN}")),
         ("no host", format!("GET /front HTTP/1.1\r\n\r\n{HIDDEN}")),
         ("another host in the target", format!("GET http://b/front HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}")),
-        ("HTTP/1.0 with chunks", format!("POST /front HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n{chunked_end}{HIDDEN}")),
+        (
+            "HTTP/1.0 with chunks",
+            format!("POST /front HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n{chunked_end}{HIDDEN}"),
+        ),
         ("HTTP/0.9", format!("GET /front\r\n{HIDDEN}")),
         ("two spaces", format!("GET  /front HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}")),
         ("CONNECT", format!("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}")),
-        ("upgrade to h2c", format!("GET /front HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n{HIDDEN}")),
-        ("upgrade to websocket", format!("GET /front HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n{HIDDEN}")),
+        (
+            "upgrade to h2c",
+            format!(
+                "GET /front HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n{HIDDEN}"
+            ),
+        ),
+        (
+            "upgrade to websocket",
+            format!("GET /front HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n{HIDDEN}"),
+        ),
         ("a path that walks", format!("GET /front/../admin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n{HIDDEN}")),
-        ("an escaped path that walks", format!("GET /front/%2e%2e/admin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n{HIDDEN}")),
+        (
+            "an escaped path that walks",
+            format!("GET /front/%2e%2e/admin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n{HIDDEN}"),
+        ),
     ]
 }
 

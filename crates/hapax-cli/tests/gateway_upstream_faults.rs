@@ -1,5 +1,8 @@
 //! Whatever an upstream does, the record says what is known, and started work is never sent twice.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
 mod support;
 
 use std::{
@@ -15,7 +18,8 @@ use std::{
 
 use support::{Conn, Dir, Gateway, Reply, Start, Upstream, get, post, request, until};
 
-const IMPATIENT: &str = "[upstream.default]\nurl = \"http://UP\"\nfirst_byte_timeout = \"300ms\"\ntimeout = \"600ms\"\n";
+const IMPATIENT: &str =
+    "[upstream.default]\nurl = \"http://UP\"\nfirst_byte_timeout = \"300ms\"\ntimeout = \"600ms\"\n";
 
 fn impatient(dir: &Dir, upstream: &Upstream) -> Gateway {
     Start::at(dir).file(&IMPATIENT.replace("UP", &upstream.address.to_string())).go()
@@ -39,7 +43,11 @@ fn a_refused_connection_leaves_the_key_free() {
     let gateway = Start::at(&dir).upstream(address).go();
     let answer = post(gateway.address, "/pay", "k1", "{}");
     assert_eq!(answer.status, 502);
-    assert!(answer.says("\"safe_new_key\":true") && answer.says("\"next_action\":\"retry_same_key\""), "{}", answer.text());
+    assert!(
+        answer.says("\"safe_new_key\":true") && answer.says("\"next_action\":\"retry_same_key\""),
+        "{}",
+        answer.text()
+    );
     assert_eq!(get(gateway.address, "/").status, 502);
     // Even another request may use the key: nothing of the first was kept.
     let upstream = Upstream::on(TcpListener::bind(address).unwrap(), |_, _, _| Reply::json(200, "{}"));
@@ -160,15 +168,18 @@ fn a_broken_body_leaves_doubt() {
         let dir = Dir::new();
         let gateway = Start::at(&dir).upstream(upstream.address).go();
         let first = Conn::to(gateway.address)
-            .send(request("POST", "/pay", &[("Idempotency-Key", "k1"), ("Authorization", "Bearer one"), ("Content-Type", "application/json")], "{}"))
+            .send(request(
+                "POST",
+                "/pay",
+                &[("Idempotency-Key", "k1"), ("Authorization", "Bearer one"), ("Content-Type", "application/json")],
+                "{}",
+            ))
             .try_answer(false);
         // A chunked answer may have begun to flow; then it breaks off, and does not seem to end.
         if let Ok(answer) = first {
             assert_eq!(answer.status, 502, "{broken:?}");
         }
-        until("the end to be recorded", || {
-            post(gateway.address, "/pay", "k1", "{}").says("\"code\":\"in_doubt\"")
-        });
+        until("the end to be recorded", || post(gateway.address, "/pay", "k1", "{}").says("\"code\":\"in_doubt\""));
         assert_eq!(upstream.count(), 1, "{broken:?}");
     }
 }
@@ -183,9 +194,8 @@ fn idempotent_work_is_run_again_after_a_broken_try() {
     let dir = Dir::new();
     let file = "[[route]]\nmatch = \"PUT /things/{id}\"\neffect = \"idempotent\"\n";
     let gateway = Start::at(&dir).upstream(upstream.address).file(file).go();
-    let ask = || {
-        Conn::to(gateway.address).send(request("PUT", "/things/1", &[("Idempotency-Key", "k1")], "{}")).answer()
-    };
+    let ask =
+        || Conn::to(gateway.address).send(request("PUT", "/things/1", &[("Idempotency-Key", "k1")], "{}")).answer();
     assert_eq!(ask().status, 502);
     assert_eq!(ask().status, 200);
     assert!(ask().is_replay());

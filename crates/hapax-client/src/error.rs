@@ -31,17 +31,18 @@ pub enum Error {
     #[error("the daemon answered something else than expected: {0}")]
     Unexpected(String),
     #[error("another caller is at it; try again with the same key [HX0004]")]
-    InFlight(Refusal),
+    InFlight(Box<Refusal>),
     #[error("this key was used for another request; use a new key, or send the request as it was [HX0005]")]
-    Mismatch(Refusal),
+    Mismatch(Box<Refusal>),
     #[error("whether it happened is unknown; a new key is not safe, ask an operator [HX0006]")]
-    InDoubt(Refusal),
+    InDoubt(Box<Refusal>),
     #[error("{} [{}]", .0.detail, .0.code)]
-    Refused(Refusal),
+    Refused(Box<Refusal>),
 }
 
 impl Error {
     pub(crate) fn of(refusal: Refusal) -> Self {
+        let refusal = Box::new(refusal);
         match refusal.code.as_str() {
             "HX0004" => Self::InFlight(refusal),
             "HX0005" => Self::Mismatch(refusal),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Effect, Fingerprint, Millis, Nonce, Outcome, Stamp, Token, Version,
+    Effect, Fingerprint, Millis, Nonce, Outcome, Stamp, Ties, Token, Version,
     record::About,
     verdict::{Refusal, Replay, Verdict},
 };
@@ -38,6 +38,8 @@ pub struct Begin {
     /// Capacity: whether one more record may be kept. Asked only where a new record is needed.
     pub room: Admit,
     pub about: Arc<About>,
+    /// Its group, run and compensation, where it has them.
+    pub ties: Option<Arc<Ties>>,
 }
 
 /// Why an attempt is given back.
@@ -122,6 +124,8 @@ pub enum Command {
     },
     /// Write down what time has done.
     Expire,
+    /// Its group is done: what it did will not be undone any more, so its window ends when it ends.
+    LetGo,
     /// Make room, inside the retention.
     Evict {
         /// No more tombstones may be kept.

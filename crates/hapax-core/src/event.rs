@@ -25,6 +25,8 @@ pub enum Cause {
     /// A retention ended.
     Expire,
     Evict,
+    /// The group that kept it is done.
+    LetGo,
     /// An outcome came from a token that no longer counts.
     Fenced,
     /// A begin was answered without running.

@@ -3,15 +3,21 @@
 //! No clock, no I/O, no async, no randomness: time and nonces are arguments. One total function, [`apply`], decides
 //! what a state may become; stores, engine, simulator and model checker all run this same function.
 
+pub mod activity;
+pub mod beat;
 pub mod command;
 mod effect;
 mod event;
+pub mod group;
 pub mod identity;
 pub mod meaning;
+pub mod memo;
 mod outcome;
+pub mod plan;
 pub mod policy;
 pub mod record;
 mod rules;
+mod ties;
 mod time;
 mod token;
 mod verdict;
@@ -27,6 +33,7 @@ pub use record::{Record, State, StateName};
 pub use rules::{
     Current, Moment, Step, Waiting, Write, apply, as_read, final_answer, judge_waiter, lease_end, window_end,
 };
+pub use ties::{Compensation, CompensationInput, Honoured, Ties, group_tag};
 pub use time::{Anchor, Millis, Span, Stamp, WallMillis};
 pub use token::{Nonce, Token};
 pub use verdict::{Grant, NextAction, Recorded, Refusal, RefusalReason, Replay, Verdict};

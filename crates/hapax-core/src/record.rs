@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Anchor, Effect, Fence, Fingerprint, Millis, Nonce, Outcome, Span, Stamp, Tag, Token, Version, WallMillis,
+    Anchor, Effect, Fence, Fingerprint, Millis, Nonce, Outcome, Span, Stamp, Tag, Ties, Token, Version, WallMillis,
     policy::{AfterWindow, OnLapse},
 };
 
@@ -204,6 +204,8 @@ pub struct Record {
     pub past: Vec<Past>,
     pub evidence: Vec<Evidence>,
     pub resolved: Option<Resolved>,
+    /// `None` for most.
+    pub ties: Option<Arc<Ties>>,
 }
 
 impl Record {
@@ -246,6 +248,24 @@ impl Record {
             State::Committed(done) | State::Rejected(done) => done.decided = done.decided.settled(stamp),
             State::Tombstone(stone) => stone.decided = stone.decided.settled(stamp),
         }
+        if let Some(ties) = &mut self.ties
+            && !ties.is_settled()
+        {
+            Arc::make_mut(ties).settle(stamp);
+        }
+    }
+
+    /// Whether its window waits: what it did may still have to be undone.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self.state, State::Committed(_)) && self.ties.as_ref().is_some_and(|ties| ties.held)
+    }
+
+    /// Whether its provider would still recognise a second call by its downstream key.
+    #[must_use]
+    pub fn is_honoured(&self, now: Stamp) -> bool {
+        let honoured = self.ties.as_ref().and_then(|ties| ties.honoured);
+        honoured.is_some_and(|honoured| now < honoured.from.resolve(Stamp(0)).plus(honoured.window))
     }
 
     /// The bodies beside this record that it names.

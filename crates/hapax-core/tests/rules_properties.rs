@@ -297,8 +297,8 @@ proptest! {
         if cell.state() == StateName::Absent {
             cell.sweep();
         }
-        let before = cell.read().and_then(|record| record.guard().copied());
-        let asked = Begin { fingerprint: before.or(Some(print(6))), ..not_started(60, effect) };
+        let before = cell.read().and_then(|record| record.guard().cloned());
+        let asked = Begin { fingerprint: before.clone().or(Some(print(6))), ..not_started(60, effect) };
         let Verdict::Execute(grant) = cell.begin(asked) else { return Ok(()) };
         match how {
             0 => { let _ = cell.ask(release(grant.token)); }
@@ -314,7 +314,7 @@ proptest! {
         match cell.read() {
             None => prop_assert_eq!(grant.token.attempt, 1),
             Some(record) => {
-                prop_assert_eq!(record.guard().copied(), before);
+                prop_assert_eq!(record.guard().cloned(), before);
                 let clean = matches!(record.attempt.end, End::Released | End::Lapsed { started: false });
                 prop_assert!(clean, "ended {:?}", record.attempt.end);
             }

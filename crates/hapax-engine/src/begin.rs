@@ -79,7 +79,7 @@ impl Call {
 
 /// Who can repeat a begin. What its caller can repeat must not be taken back meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Nonces {
+pub(crate) enum Nonces {
     Ours,
     Callers,
 }
@@ -88,7 +88,7 @@ enum Nonces {
 #[derive(Debug)]
 pub(crate) struct Unsure {
     pub(crate) error: EngineError,
-    unsettled: Option<Version>,
+    pub(crate) unsettled: Option<Version>,
     /// It had waited for another's attempt, so it must not run anything, whatever went wrong.
     pub(crate) waited: bool,
 }
@@ -115,6 +115,8 @@ impl Engine {
             count(&inner.counters.replayed);
             return Ok(Begun::Replay(Replayed { replay, joined: false }));
         }
+        let in_group = self.with_epoch_of_now(prepared).await?;
+        let prepared = in_group.as_ref().unwrap_or(prepared);
         let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent_at).await?;
         let full = matches!(&asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
         // Only now is it certain that a record is needed and that there is no room for it.
@@ -124,7 +126,7 @@ impl Engine {
             // A write of unknown fate stays one, whatever is asked and answered after it.
             let unsettled = asked.carried.unsettled;
             let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
-            let made = inner.make_room(&prepared.policy, &prepared.about).await;
+            let made = Box::pin(inner.make_room(&prepared.policy, &prepared.about)).await;
             if made.map_err(|error| still(error.into()))? {
                 asked = self.ask(prepared, nonce, Room::Made, sent_at).await.map_err(still)?;
                 asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
@@ -133,6 +135,9 @@ impl Engine {
         let Asked { verdict, carried, running, sent } = asked;
         match verdict {
             Verdict::Execute(grant) => {
+                if self.refused_by_group(prepared, nonce, whose, &carried).await? {
+                    return Ok(Begun::Told(Verdict::Fenced));
+                }
                 let fence = grant.fence.unwrap_or(carried.seen.version);
                 let deadline = sent.checked_add(grant.lease.as_std()).unwrap_or(sent);
                 Ok(Begun::Execute(Ticket {
@@ -162,9 +167,11 @@ impl Engine {
                     self.disown_later(prepared, nonce, expected);
                 }
                 sent_at.clear();
+                self.take_back_if_ours(prepared, nonce, &verdict, &carried).await;
                 // Whoever does not run takes no place among the running, least of all while it waits.
                 drop(running);
-                self.told(prepared, carried.seen, verdict).await
+                // Set apart, as all that is rare: each call carries the room of its largest step with it while it waits.
+                Box::pin(self.told(prepared, carried.seen, verdict)).await
             }
         }
     }
@@ -237,13 +244,17 @@ impl Inner {
             Ok(running) => (Admit::Yes, running),
             Err(()) => (refused(RefusalReason::Admission), None),
         };
-        let (room_for, room) = match self.quotas.keep(self, &prepared.policy, &prepared.about, room).await? {
+        let kept = match self.quotas.take(&prepared.about) {
+            Some(place) => Ok(place),
+            None => Box::pin(self.quotas.keep(self, &prepared.policy, &prepared.about, room)).await?,
+        };
+        let (room_for, room) = match kept {
             Ok(room) => (Admit::Yes, Some(room)),
             Err(Full::Records | Full::Tombstones) => (refused(RefusalReason::Quota), None),
         };
         let begin = Begin {
             nonce,
-            fingerprint: prepared.fingerprint,
+            fingerprint: prepared.fingerprint.clone(),
             effect: prepared.effect,
             lease: prepared.lease,
             owner: Arc::clone(&self.owner),
@@ -252,6 +263,7 @@ impl Inner {
             admit,
             room: room_for,
             about: Arc::clone(&prepared.about),
+            ties: prepared.ties.clone(),
         };
         Ok((begin, running, room))
     }

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use hapax_core::{
-    Effect, Fingerprint, Id, Millis, Policy,
+    Effect, Fingerprint, Id, Millis, Policy, Ties,
     command::Epochs,
     identity::{Grammar, Key, Scope, Surface, Tenant},
     policy::{FingerprintMode, MismatchInFlight, Mode},
@@ -97,7 +97,7 @@ impl InScope {
 
     /// Names the intent: the same key in the same scope is the same operation.
     pub fn key(self, key: impl fmt::Display) -> Call {
-        let key = Key::new(&key.to_string(), &Grammar::visible());
+        let key = Key::shown(key, &Grammar::visible());
         self.made_key(key.map_err(EngineError::from))
     }
 
@@ -131,6 +131,7 @@ impl InScope {
                 started: true,
                 epoch: None,
                 wait: Wait::AsPolicy,
+                ties: None,
             })
         });
         Call { engine, prepared }
@@ -164,10 +165,29 @@ pub(crate) struct Prepared {
     pub(crate) started: bool,
     pub(crate) epoch: Option<Epochs>,
     pub(crate) wait: Wait,
+    pub(crate) ties: Option<Arc<Ties>>,
+}
+
+impl Prepared {
+    pub(crate) fn tied(&mut self, change: impl FnOnce(&mut Ties)) {
+        let ties = Arc::make_mut(self.ties.get_or_insert_default());
+        change(ties);
+        // What a group may have to undo is kept as long as the group is open.
+        ties.held = ties.group.is_some() && ties.compensation.is_some();
+    }
+
+    /// Kept until it is let go, whatever its window says.
+    pub(crate) fn hold(&mut self) {
+        Arc::make_mut(self.ties.get_or_insert_default()).held = true;
+    }
+
+    pub(crate) fn group(&self) -> Option<Id> {
+        self.ties.as_ref().and_then(|ties| ties.group)
+    }
 }
 
 impl Call {
-    fn set(mut self, change: impl FnOnce(&mut Prepared)) -> Self {
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut Prepared)) -> Self {
         if let Ok(prepared) = &mut self.prepared {
             change(prepared);
         }

@@ -140,7 +140,7 @@ impl Inner {
             let mut step = apply(policy, seen.current(), &command, moment);
             let next = match std::mem::replace(&mut step.write, Write::Nothing) {
                 Write::Nothing if !seen.fresh => {
-                    seen = self.read(id).await.map_err(|error| NotCarried { error, unsettled })?;
+                    seen = Box::pin(self.read(id)).await.map_err(|error| NotCarried { error, unsettled })?;
                     continue;
                 }
                 Write::Nothing => {
@@ -175,7 +175,7 @@ impl Inner {
                         tries.again(error).await?;
                         self.read(id).await
                     };
-                    seen = read.await.map_err(|error| NotCarried { error, unsettled })?;
+                    seen = Box::pin(read).await.map_err(|error| NotCarried { error, unsettled })?;
                 }
             }
         }
@@ -189,7 +189,7 @@ impl Inner {
         step: &mut Step,
     ) -> Result<Written, StoreError> {
         if let Some((body, bytes)) = step.put_body.take() {
-            self.put_body(id, body, bytes).await?;
+            Box::pin(self.put_body(id, body, bytes)).await?;
         }
         let envelope = next.as_deref().map(codec::seal);
         let mark = self.gate.mark(id);
@@ -212,7 +212,7 @@ impl Inner {
         self.tell(id, about, step, wall, actor);
         self.warm(id, after);
         for body in &step.drop_bodies {
-            self.drop_body(*body).await;
+            Box::pin(self.drop_body(*body)).await;
         }
     }
 
@@ -253,19 +253,19 @@ enum Written {
 }
 
 /// How often one call goes on after a store error.
-struct Tries<'a> {
+pub(crate) struct Tries<'a> {
     inner: &'a Inner,
     left: u32,
     wait: std::time::Duration,
 }
 
 impl<'a> Tries<'a> {
-    const fn new(inner: &'a Inner) -> Self {
+    pub(crate) const fn new(inner: &'a Inner) -> Self {
         Self { inner, left: inner.settings.store_retries, wait: inner.settings.store_backoff }
     }
 
     /// Waits and lets the caller try again, or gives the error back.
-    async fn again(&mut self, error: StoreError) -> Result<(), StoreError> {
+    pub(crate) async fn again(&mut self, error: StoreError) -> Result<(), StoreError> {
         if !error.is_passing() || self.left == 0 {
             return Err(error);
         }

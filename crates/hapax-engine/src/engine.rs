@@ -23,6 +23,7 @@ use crate::{
     events::Events,
     gate::Gate,
     join::Joins,
+    presets,
     probe::{Probe, Probes},
     quota::Quotas,
     settings::Settings,
@@ -39,6 +40,8 @@ pub struct Engine {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) store_name: String,
+    /// The store lives in this process, so it can be asked for its time whenever that is needed.
+    pub(crate) store_is_here: bool,
     wall: Arc<dyn WallClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) settings: Settings,
@@ -91,7 +94,13 @@ impl Policies {
 
     #[must_use]
     pub fn of(&self, surface: &Surface) -> &Arc<Policy> {
-        self.by_surface.get(surface).unwrap_or(&self.standard)
+        self.named(surface.as_str())
+    }
+
+    /// A surface that no policy was set for has the preset of its name, if it is one of ours, else the standard.
+    fn named(&self, surface: &str) -> &Arc<Policy> {
+        let own = self.by_surface.get(surface).or_else(|| presets::of(surface));
+        own.unwrap_or(&self.standard)
     }
 
     /// The policy of all surfaces that have none of their own.
@@ -194,6 +203,7 @@ impl EngineBuilder {
         Ok(Engine {
             inner: Arc::new(Inner {
                 store_name: self.store.name(),
+                store_is_here: self.store.now().is_some(),
                 gate: Gate::new(self.settings.gate),
                 joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
                 quotas: Arc::default(),
@@ -333,7 +343,7 @@ impl Inner {
     pub(crate) fn policy_of(&self, about: &About) -> Arc<Policy> {
         let policies = self.policies.read();
         let plain = about.surface.strip_suffix(Surface::SHADOW).unwrap_or(&about.surface);
-        Arc::clone(policies.by_surface.get(plain).unwrap_or(&policies.standard))
+        Arc::clone(policies.named(plain))
     }
 
     pub(crate) fn wall_now(&self) -> WallMillis {

@@ -41,6 +41,9 @@ pub enum EngineError {
     Fingerprint(String),
     #[error("operation {0} is not known here [HX0010]")]
     NotFound(Id),
+    /// A group fences the work of its own tenant only.
+    #[error("the turn belongs to another tenant than the call; take a turn of the tenant that calls [HX0090]")]
+    ForeignTurn,
 }
 
 /// Why `once` has no value to give.

@@ -48,15 +48,14 @@ impl Events {
     }
 
     pub(crate) fn log(&self, wall: WallMillis, id: Id, about: Arc<About>, event: Event, actor: Option<Arc<str>>) {
-        let number = {
+        // What falls out of the ring dies outside the lock.
+        let (number, _oldest) = {
             let mut ring = self.ring.lock();
             let number = ring.next;
             ring.next += 1;
-            if ring.entries.len() == ring.room {
-                ring.entries.pop_front();
-            }
+            let oldest = if ring.entries.len() == ring.room { ring.entries.pop_front() } else { None };
             ring.entries.push_back(Logged { number, wall, id, about, event, actor });
-            number
+            (number, oldest)
         };
         // Nobody listens most of the time; then nothing is woken.
         if self.newest.receiver_count() > 0 {

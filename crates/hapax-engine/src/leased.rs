@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Renews at a third of the lease; returns when the lease is lost.
-    async fn keep_lease(&self, ticket: &Ticket) {
+    pub(crate) async fn keep_lease(&self, ticket: &Ticket) {
         let lease = ticket.lease.as_std();
         let third = lease / 3;
         let mut next = Instant::now() + third;

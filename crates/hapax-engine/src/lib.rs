@@ -4,11 +4,14 @@
 //! gate in front, waiting for another's answer, leases that are kept while work runs, probes for what stayed unknown,
 //! a sweeper, quotas, events. Clock and randomness are injected.
 
+mod activity;
 mod ambient;
+mod beats;
 mod begin;
 mod call;
 mod carry;
 mod classify;
+mod compensate;
 mod decide;
 mod disown;
 mod engine;
@@ -16,12 +19,18 @@ mod error;
 mod events;
 mod explain;
 pub mod gate;
+mod group;
+mod guard;
+mod jobs;
 mod join;
 mod key_generator;
+mod kinds;
 mod leased;
+mod memo;
 mod once;
 mod peek;
 pub mod policy_file;
+mod presets;
 mod print;
 mod probe;
 mod quota;
@@ -33,18 +42,31 @@ mod stats;
 mod steps;
 mod sweeper;
 mod ticket;
+mod tools;
 
+pub use activity::{
+    Activity, ActivityError, ActivityStream, Answered, Carrier, EffectState, NoAnswer, Outgoing, Performed, Place,
+    Provider, ProviderError, Providers, RunEffect, StreamBegun,
+};
 pub use ambient::{Entropy, EntropyError, SeededEntropy, SystemEntropy, SystemWallClock, WallClock};
+pub use beats::{BeatError, BeatSession, Gathered, SessionBeat};
 pub use begin::{Begun, Replayed};
 pub use call::{Call, InScope, IntoTenant, OnSurface, Wait};
 pub use classify::{Classified, Classify, Failure};
+pub use compensate::{Compensations, Undo, UndoError, UnwindError, UnwindOptions, Unwound};
 pub use decide::{Decision, Unprotected};
 pub use engine::{Engine, EngineBuilder, Policies};
 pub use error::{BuildError, EngineError, OnceError};
 pub use events::{Events, Gap, Logged};
 pub use explain::{Advice, Explanation};
+pub use group::{GroupError, GroupHandle, GroupView, Progress, Reported, Superseded, Turn};
+pub use guard::{
+    DeadLetter, DeadLetters, Guard, GuardConfig, GuardError, HandlerError, InProgress, Message, NoProgress, Settle, Why,
+};
+pub use jobs::{JobError, Jobs};
 pub use key_generator::{KeyGenerator, KeyGeneratorError};
 pub use leased::Settled;
+pub use memo::{MemoAnswer, MemoError, Memos};
 pub use once::OnceDone;
 pub use policy_file::{FileProblem, PolicyFileError, PolicyFileWarning};
 pub use probe::{Certainty, Doubt, Found, Probe, Probed};
@@ -54,3 +76,4 @@ pub use stats::Stats;
 pub use steps::Stepped;
 pub use sweeper::{Sweeper, Swept};
 pub use ticket::{Ticket, downstream_key};
+pub use tools::{Tool, ToolDeclaration, ToolError};

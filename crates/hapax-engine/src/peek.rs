@@ -45,7 +45,7 @@ impl Engine {
         // The rules judge a begin; what it would write is thrown away, so this nonce is never anybody's.
         let begin = Begin {
             nonce: Nonce([0; 16]),
-            fingerprint: prepared.fingerprint,
+            fingerprint: prepared.fingerprint.clone(),
             effect: prepared.effect,
             lease: prepared.lease,
             owner: Arc::clone(&inner.owner),
@@ -54,6 +54,7 @@ impl Engine {
             admit: Admit::Yes,
             room: Admit::Yes,
             about: Arc::clone(&prepared.about),
+            ties: prepared.ties.clone(),
         };
         let moment = Moment { now: inner.now(&seen), wall: inner.wall_now() };
         let step = apply(&prepared.policy, seen.current(), Command::Begin(begin), moment);

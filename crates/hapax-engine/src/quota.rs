@@ -120,7 +120,7 @@ impl Quotas {
         Ok(Some(Running { quotas: Arc::clone(self), tags }))
     }
 
-    /// Reserves room for one more record.
+    /// Reserves room for one more record, asking the store how much there is.
     pub(crate) async fn keep(
         self: &Arc<Self>,
         inner: &Inner,
@@ -129,9 +129,6 @@ impl Quotas {
         made: Room,
     ) -> Result<Result<Place, Full>, StoreError> {
         let tags = [about.surface_tag, about.tenant_tag];
-        if let Some(room) = self.take(tags) {
-            return Ok(Ok(room));
-        }
         // What is open, and how much is granted while the store is asked, is counted on top of what it says: a begin
         // that settles in between is counted twice rather than not at all.
         let reading = Reading::start(self, tags);
@@ -165,7 +162,9 @@ impl Quotas {
         Ok(Ok(Place { quotas: Arc::clone(self), tags }))
     }
 
-    fn take(self: &Arc<Self>, tags: [Tag; 2]) -> Option<Place> {
+    /// Reserves room for one more record, if what the store last said leaves any.
+    pub(crate) fn take(self: &Arc<Self>, about: &About) -> Option<Place> {
+        let tags = [about.surface_tag, about.tenant_tag];
         let mut accounts = self.accounts.lock();
         if tags.iter().any(|tag| accounts.get(tag).is_none_or(|account| account.left == 0)) {
             return None;

@@ -59,7 +59,7 @@ impl Inner {
     }
 
     fn when(&self, now: Stamp) -> When {
-        if self.store.now().is_some() {
+        if self.store_is_here {
             return When::Ask;
         }
         let said = When::Said { now, at: Instant::now() };

@@ -89,7 +89,8 @@ impl Counters {
             | Cause::FailUnknown
             | Cause::Release
             | Cause::Unstart
-            | Cause::Lapse => return,
+            | Cause::Lapse
+            | Cause::LetGo => return,
         };
         count(counter);
     }

@@ -50,7 +50,11 @@ impl Stepped {
 
 impl Engine {
     pub async fn start(&self, id: &Id, token: Token) -> Result<Stepped, EngineError> {
-        self.step(id, Command::Start { token }).await
+        let seen = self.inner.read(id).await?;
+        let (policy, about) = (self.inner.policy_for(&seen), seen.about());
+        let carried = self.inner.carry(&policy, id, seen, &about, Command::Start { token }).await;
+        let Carried { reply, seen, .. } = carried.map_err(hapax_store::StoreError::from)?;
+        self.inner.start_in_group(&policy, id, token, Stepped::of(reply), seen).await
     }
 
     pub async fn renew(&self, id: &Id, token: Token, lease: Millis) -> Result<Stepped, EngineError> {
@@ -118,7 +122,9 @@ pub(crate) fn ending(policy: &Policy, token: Token, outcome: Outcome) -> Command
 impl Ticket {
     /// Marks the effect as under way. Fenced: it must not be started, and the ticket is best released.
     pub async fn start(&self, engine: &Engine) -> Result<Stepped, EngineError> {
-        self.carry(&engine.inner, Command::Start { token: self.token }).await
+        let stepped = self.carry(&engine.inner, Command::Start { token: self.token }).await?;
+        let seen = self.held.seen.lock().clone();
+        engine.inner.start_in_group(&self.policy, &self.id, self.token, stepped, seen).await
     }
 
     /// Extends the lease by its own length from now.
@@ -174,6 +180,7 @@ impl Ticket {
             | Command::Resolve(_)
             | Command::ClaimProbe { .. }
             | Command::Expire
+            | Command::LetGo
             | Command::Evict { .. } => false,
         };
         let Carried { reply, seen, unsettled: _ } = inner
@@ -218,6 +225,7 @@ impl Inner {
             | Command::Resolve(_)
             | Command::ClaimProbe { .. }
             | Command::Expire
+            | Command::LetGo
             | Command::Evict { .. }) => other,
         })
     }
@@ -256,6 +264,16 @@ impl Inner {
         if !outcome.body_is_longer_than(inline) {
             return Ok(outcome);
         }
+        Box::pin(self.laid_beside(id, token, outcome, inline)).await
+    }
+
+    async fn laid_beside(
+        &self,
+        id: &Id,
+        token: Token,
+        mut outcome: Outcome,
+        inline: usize,
+    ) -> Result<Outcome, EngineError> {
         let parts: [&[u8]; 4] = [&id.0, &token.attempt.to_be_bytes(), &token.nonce.0, &outcome.digest()];
         let body = BodyId(Id::derived("hapax.body.v1", &parts).0);
         if let Some((body, bytes)) = outcome.put_out_of_line(body, inline) {

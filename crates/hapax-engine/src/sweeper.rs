@@ -169,7 +169,10 @@ impl Inner {
     async fn expire_page(&self, ids: &[Id], swept: &mut Swept) -> Result<(), EngineError> {
         for id in ids {
             swept.looked_at += 1;
-            let Some(seen) = self.readable(id).await? else { continue };
+            let Some(seen) = self.readable(id).await? else {
+                swept.written += self.sweep_other_kind(id).await?;
+                continue;
+            };
             let (policy, about) = (self.policy_for(&seen), seen.about());
             let before = seen.version;
             let carried = self.carry(&policy, id, seen, &about, Command::Expire).await.map_err(StoreError::from)?;

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 
@@ -46,8 +46,11 @@ impl Out {
         Self { kind: Kind::Link(Box::new(body)), answering: None, ended: None }
     }
 
-    pub(crate) fn boxed(body: impl Body<Data = Bytes, Error = BoxError> + Send + 'static) -> Self {
-        Self { kind: Kind::Boxed(UnsyncBoxBody::new(body)), answering: None, ended: None }
+    pub(crate) fn boxed<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        Self { kind: Kind::Boxed(UnsyncBoxBody::new(body.map_err(Into::into))), answering: None, ended: None }
     }
 
     pub(crate) fn telling(mut self, ended: Arc<Notify>) -> Self {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hapax_http::{Asking, Begin, Code, Running};
+use hapax_http::{Asking, Begin, Code, Running, is_stream};
 use http::{Response, Version, request};
 use tokio::time::timeout;
 
@@ -12,8 +12,8 @@ use crate::{
     gateway::not_asked,
     inbound::{Peer, Working},
     outbound::{Failure, Taken},
-    relay::relay,
     response_body::{Gathered, gather},
+    resumed::Resumed,
     route::Route,
     setup::Setup,
     upstream_request::{leaves_it_clean, upstream_request},
@@ -39,16 +39,13 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
     let body = asking.body().clone();
     let begun = asking.begin(&head).await;
     let clean = leaves_it_clean(&head.method, !body.is_empty());
-    let (running, ticket) = match begun {
+    let running = match begun {
         Begin::Answer(answer) => {
             route.pool.give_back(taken);
             return answer.map(Out::whole);
         }
-        Begin::Run(running) => {
-            let ticket = running.ticket().clone();
-            (Some(running), ticket)
-        }
-        Begin::Unprotected { ticket, why: _ } => (None, ticket),
+        Begin::Run(running) => Some(running),
+        Begin::Unprotected { .. } => None,
     };
     let Some(request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
         route.pool.give_back(taken);
@@ -79,10 +76,10 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
             running.finish(Response::from_parts(head, body)).await.map(Out::whole)
         }
         Some(Ok((head, Gathered::Stream { first, rest }))) => {
-            let capture = !crate::response_body::is_event_stream(&head.headers);
-            let streaming = running.stream(&head, capture);
-            let body = relay(route.guard.clone(), ticket, streaming, first, rest, working);
-            Response::from_parts(head, body)
+            let orphaned = route.guard.limits().orphaned_stream;
+            let streaming = running.stream(&head, !is_stream(&head.headers));
+            let body = streaming.pump(Resumed { first, rest, working }, orphaned);
+            Response::from_parts(head, Out::boxed(body))
         }
         Some(Err(failure)) => failed(running, &route, &failure).await.map(Out::whole),
     }

@@ -15,6 +15,8 @@ pub(crate) struct Outlive<T: Send + 'static>(Option<Work<T>>);
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl<T: Send + 'static> Outlive<T> {
+    /// Inlined, so that the work is put together where it is to lie.
+    #[inline(always)]
     pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(Box::pin(work)))
     }

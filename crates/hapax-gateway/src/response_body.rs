@@ -3,7 +3,8 @@
 use std::{future::poll_fn, pin::Pin, task::Poll};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use hapax_http::is_stream;
+use http::HeaderMap;
 use http_body::Body;
 
 use crate::body::{BoxError, Out};
@@ -21,7 +22,7 @@ pub(crate) enum Gathered {
 /// Gathers a body of known and bearable length to its end, and any other as far as it is there already.
 pub(crate) async fn gather(headers: &HeaderMap, mut body: Out, most: u64) -> Result<Gathered, BoxError> {
     let length = body.size_hint().exact();
-    if is_event_stream(headers) || length.is_some_and(|length| length > most) {
+    if is_stream(headers) || length.is_some_and(|length| length > most) {
         return Ok(Gathered::Stream { first: Bytes::new(), rest: body });
     }
     let counted = length.is_some();
@@ -64,12 +65,4 @@ pub(crate) async fn gather(headers: &HeaderMap, mut body: Out, most: u64) -> Res
 
 fn joined(first: Option<Bytes>, more: BytesMut) -> Bytes {
     if more.is_empty() { first.unwrap_or_default() } else { more.freeze() }
-}
-
-/// Events are passed on one by one, however fast they come.
-pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).is_some_and(|value| {
-        let kind = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-        kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
-    })
 }

@@ -1,7 +1,7 @@
 //! The bodies that go in and out: untouched, whole, or passed on while they come.
 
 use std::{
-    error::Error,
+    fmt,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -13,7 +13,19 @@ use pin_project_lite::pin_project;
 
 use crate::pump::Pumped;
 
-pub type BoxError = Box<dyn Error + Send + Sync>;
+/// A body could not be read to its end.
+///
+/// It holds what the error said, and not the error: a bound that turns errors into boxes is more than the compiler can
+/// follow through spawned futures where the error is a box already.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BodyError(String);
+
+impl BodyError {
+    pub(crate) fn new(error: impl fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
 
 pin_project! {
     /// What the handler reads: the request's own body, or the bytes of it that were read for the fingerprint.
@@ -38,14 +50,14 @@ impl<B> RequestBody<B> {
 impl<B> Body for RequestBody<B>
 where
     B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
+    B::Error: fmt::Display,
 {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.project() {
-            RequestParts::Through { body } => body.poll_frame(context).map_err(Into::into),
+            RequestParts::Through { body } => body.poll_frame(context).map_err(BodyError::new),
             RequestParts::Whole { bytes } => Poll::Ready(rest(bytes)),
         }
     }
@@ -89,14 +101,14 @@ impl<B> ResponseBody<B> {
 impl<B> Body for ResponseBody<B>
 where
     B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
+    B::Error: fmt::Display,
 {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.project() {
-            ResponseParts::Through { body } => body.poll_frame(context).map_err(Into::into),
+            ResponseParts::Through { body } => body.poll_frame(context).map_err(BodyError::new),
             ResponseParts::Whole { bytes, trailers } => {
                 Poll::Ready(rest(bytes).or_else(|| trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))))
             }

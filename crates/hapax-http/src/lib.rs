@@ -18,7 +18,7 @@ mod resolved;
 mod rules;
 mod stream;
 
-pub use body::{BoxError, RequestBody, ResponseBody};
+pub use body::{BodyError, RequestBody, ResponseBody};
 pub use caller::Caller;
 pub use dialect::Dialect;
 pub use guard::{Answer, Asked, Asking, Begin, Cut, Guard, Lease, Look, Peek, Running, Streaming};

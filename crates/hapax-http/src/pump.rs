@@ -5,6 +5,7 @@
 //! length was announced, and trailers.
 
 use std::{
+    fmt,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -18,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    body::{BoxError, ResponseBody},
+    body::{BodyError, ResponseBody},
     guard::{Cut, Streaming},
 };
 
@@ -27,7 +28,7 @@ const WAITING: usize = 8;
 
 enum Piece {
     Frame(Frame<Bytes>),
-    Broken(BoxError),
+    Broken(BodyError),
     End,
 }
 
@@ -39,14 +40,14 @@ pub struct Pumped {
     over: bool,
 }
 
-impl std::fmt::Debug for Pumped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Pumped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pumped").field("left", &self.left).field("over", &self.over).finish_non_exhaustive()
     }
 }
 
 impl Pumped {
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if self.over {
             return Poll::Ready(None);
         }
@@ -71,7 +72,7 @@ impl Pumped {
             // The pump is gone without a word: this must not look like an end.
             None => {
                 self.over = true;
-                Some(Err(Cut.into()))
+                Some(Err(BodyError::new(Cut)))
             }
         })
     }
@@ -87,7 +88,7 @@ impl Streaming {
     pub fn pump<B>(self, body: B, orphaned: Duration) -> ResponseBody<B>
     where
         B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
+        B::Error: fmt::Display,
     {
         let length = body.size_hint().exact();
         let (sender, pieces) = mpsc::channel(WAITING);
@@ -100,19 +101,19 @@ impl Streaming {
 async fn kept<B>(streaming: Streaming, body: B, to: mpsc::Sender<Piece>, length: Option<u64>, orphaned: Duration)
 where
     B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    B::Error: fmt::Display,
 {
     let lease = streaming.running().lease();
     if lease.during(pump(streaming, body, &to, length, orphaned)).await.is_none() {
         // Somebody else may run it now, so this answer must not end as if it stood.
-        send(&to, Piece::Broken(Cut.into())).await;
+        send(&to, Piece::Broken(BodyError::new(Cut))).await;
     }
 }
 
 async fn pump<B>(mut streaming: Streaming, body: B, to: &mpsc::Sender<Piece>, length: Option<u64>, orphaned: Duration)
 where
     B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
+    B::Error: fmt::Display,
 {
     let mut body = std::pin::pin!(body);
     let mut came = 0_u64;
@@ -153,7 +154,7 @@ where
             }
             send(to, Piece::End).await;
         }
-        Err(cut) => send(to, Piece::Broken(cut.into())).await,
+        Err(cut) => send(to, Piece::Broken(BodyError::new(cut))).await,
     }
 }
 
@@ -163,12 +164,12 @@ async fn next<B>(
     to: &mpsc::Sender<Piece>,
     alone_until: &mut Option<Instant>,
     orphaned: Duration,
-) -> Option<Option<Result<Frame<Bytes>, BoxError>>>
+) -> Option<Option<Result<Frame<Bytes>, BodyError>>>
 where
     B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
+    B::Error: fmt::Display,
 {
-    let mut frame = std::future::poll_fn(|context| body.as_mut().poll_frame(context).map_err(Into::into));
+    let mut frame = std::future::poll_fn(|context| body.as_mut().poll_frame(context).map_err(BodyError::new));
     if alone_until.is_none() {
         tokio::select! {
             biased;

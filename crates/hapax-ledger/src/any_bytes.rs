@@ -79,16 +79,16 @@ fn options(disk: &RecordingDisk) -> Options {
 }
 
 fn record(number: u8) -> Envelope {
-    let entries = (number % 3 == 0).then_some(Listed { list: List::Queue, tag: Tag([number; 16]), order: 5 });
+    let entries = number.is_multiple_of(3).then_some(Listed { list: List::Queue, tag: Tag([number; 16]), order: 5 });
     Envelope {
         kind: Kind::OPERATION,
         surface: Tag([1; 16]),
         tenant: Tag([number % 2; 16]),
         counted: if number % 4 == 1 { Counted::Tombstone } else { Counted::Record },
-        lease_end: (number % 5 == 0).then_some(Due::At(Stamp(u64::from(number) << 30))),
-        expiry: (number % 2 == 0).then_some(Due::After(hapax_core::Millis(1_000))),
-        gone: (number % 7 == 0).then_some(Due::After(hapax_core::Millis(1 << 40))),
-        in_doubt: number % 11 == 0,
+        lease_end: number.is_multiple_of(5).then_some(Due::At(Stamp(u64::from(number) << 30))),
+        expiry: number.is_multiple_of(2).then_some(Due::After(hapax_core::Millis(1_000))),
+        gone: number.is_multiple_of(7).then_some(Due::After(hapax_core::Millis(1 << 40))),
+        in_doubt: number.is_multiple_of(11),
         entries: entries.into_iter().collect(),
         payload: Bytes::from(vec![number; usize::from(number) * 3]),
     }

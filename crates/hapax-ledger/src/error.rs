@@ -31,14 +31,18 @@ pub enum OpenError {
 impl OpenError {
     pub(crate) fn io(path: impl Into<PathBuf>, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| match source.kind() {
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Self::ReadOnly { path, source },
-            // Somewhere on the way there stands a file.
-            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+        move |source| {
+            let is = |kinds: &[io::ErrorKind]| kinds.contains(&source.kind());
+            if is(&[io::ErrorKind::ReadOnlyFilesystem, io::ErrorKind::PermissionDenied]) {
+                Self::ReadOnly { path, source }
+            } else if is(&[io::ErrorKind::NotADirectory, io::ErrorKind::AlreadyExists]) {
+                // There, or somewhere on the way there, stands a file.
                 Self::NotALedger { path, reason: "it is no directory".into() }
+            } else if is_full(&source) {
+                Self::Full { path, doing, source }
+            } else {
+                Self::Io { path, doing, source }
             }
-            _ if is_full(&source) => Self::Full { path, doing, source },
-            _ => Self::Io { path, doing, source },
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hapax_core::{Id, Millis, Stamp, Tag, Version};
-use hapax_store::{Counted, Entry as Listed, Envelope};
+use hapax_store::{Counted, Envelope};
 use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -20,8 +20,11 @@ use crate::{
 const SHARDS: usize = 1024;
 const LIVES: usize = 16;
 
-/// A record that somebody works on, whole.
-#[derive(Debug)]
+/// A whole record: on its way to the disk, and kept while somebody works on it.
+///
+/// Whoever asks for the write makes it, and is given it back to drop: the writer, which serves all, neither allocates
+/// nor frees.
+#[derive(Clone, Debug)]
 pub(crate) struct Live {
     pub(crate) id: Id,
     pub(crate) version: Version,
@@ -30,6 +33,15 @@ pub(crate) struct Live {
 }
 
 impl Live {
+    /// Version and stamp are the writer's to give.
+    pub(crate) fn unwritten(id: Id, envelope: Envelope) -> Arc<Self> {
+        Arc::new(Self { id, version: Version::NEVER, stamp: Stamp::default(), envelope })
+    }
+
+    fn is_live(&self) -> bool {
+        self.envelope.lease_end.is_some() || self.envelope.in_doubt
+    }
+
     fn lease_end(&self) -> Option<Stamp> {
         self.envelope.lease_end.map(|due| due.resolve(self.stamp))
     }
@@ -52,38 +64,39 @@ pub(crate) struct Index {
 #[derive(Debug)]
 pub(crate) struct Update {
     pub(crate) slot: Slot,
-    pub(crate) id: Id,
     pub(crate) tags: Option<(Tag, Tag)>,
-    pub(crate) lists: Vec<Listed>,
-    pub(crate) live: Option<Arc<Live>>,
+    /// `None`: a removal.
+    record: Option<Arc<Live>>,
+}
+
+/// What nobody needs any more, for somebody else to drop.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    _written: Option<Arc<Live>>,
+    _before: Option<Arc<Live>>,
 }
 
 impl Update {
-    pub(crate) fn record(key: Key, id: Id, version: Version, stamp: Stamp, place: Place, envelope: Envelope) -> Self {
-        let live = envelope.lease_end.is_some() || envelope.in_doubt;
-        let mut flags = if live { LIVE } else { 0 };
+    pub(crate) fn record(key: Key, place: Place, record: Arc<Live>) -> Self {
+        let Live { version, stamp, envelope, .. } = &*record;
+        let mut flags = if record.is_live() { LIVE } else { 0 };
         if envelope.counted == Counted::Tombstone {
             flags |= TOMBSTONE;
         }
         if !envelope.entries.is_empty() {
             flags |= LISTED;
         }
-        let mut slot = Slot::new(key, version, place, NOBODY, flags);
-        slot.set_gone(envelope.gone.map(|due| due.resolve(stamp)));
-        slot.set_expiry(envelope.expiry.map(|due| due.resolve(stamp)));
+        let mut slot = Slot::new(key, *version, place, NOBODY, flags);
+        slot.set_gone(envelope.gone.map(|due| due.resolve(*stamp)));
+        slot.set_expiry(envelope.expiry.map(|due| due.resolve(*stamp)));
         let tags = Some((envelope.surface, envelope.tenant));
-        let lists = if live { envelope.entries.clone() } else { Vec::new() };
-        if live {
-            Self { slot, id, tags, lists, live: Some(Arc::new(Live { id, version, stamp, envelope })) }
-        } else {
-            Self { slot, id, tags, lists: envelope.entries, live: None }
-        }
+        Self { slot, tags, record: Some(record) }
     }
 
-    pub(crate) fn removal(key: Key, id: Id, version: Version, since: Stamp, place: Place) -> Self {
+    pub(crate) fn removal(key: Key, version: Version, since: Stamp, place: Place) -> Self {
         let mut slot = Slot::new(key, version, place, NOBODY, REMOVED);
         slot.set_gone(Some(since));
-        Self { slot, id, tags: None, lists: Vec::new(), live: None }
+        Self { slot, tags: None, record: None }
     }
 }
 
@@ -145,17 +158,19 @@ impl Index {
         }
     }
 
-    pub(crate) fn apply(&self, books: &mut Books, update: Update, memory: Millis) {
-        let Update { mut slot, id, tags, lists, live } = update;
+    pub(crate) fn apply(&self, books: &mut Books, update: Update, memory: Millis) -> Spent {
+        let Update { mut slot, tags, record } = update;
         let key = slot.key();
+        let mut before = None;
         let mut lives = self.lives(key).write();
         let mut shard = self.shard(key).write();
         let old = shard.get(key).copied();
         if let Some(old) = &old {
             unplan(books, old, memory);
-            if old.has(LIVE)
-                && let Some(live) = lives.remove(&key)
-            {
+            if old.has(LIVE) {
+                before = lives.remove(&key);
+            }
+            if let Some(live) = &before {
                 books.remove_lease(live.lease_end(), live.envelope.in_doubt, live.id);
             }
             if old.has(LISTED) {
@@ -184,12 +199,19 @@ impl Index {
             }
         }
         plan(books, &slot, memory);
-        books.enlist(key, id, &lists);
-        if let Some(live) = live {
-            books.add_lease(live.lease_end(), live.envelope.in_doubt, id);
-            lives.insert(key, live);
+        if let Some(record) = &record {
+            books.enlist(key, record.id, &record.envelope.entries);
         }
+        let written = match record {
+            Some(live) if live.is_live() => {
+                books.add_lease(live.lease_end(), live.envelope.in_doubt, live.id);
+                lives.insert(key, live);
+                None
+            }
+            other => other,
+        };
         shard.insert(slot);
+        Spent { _written: written, _before: before }
     }
 
     /// The same version lies elsewhere now. `marker`: only the version was worth keeping.
@@ -337,7 +359,7 @@ impl Index {
         let mut books = self.books();
         books.enlist(key, live.id, &live.envelope.entries);
         books.add_lease(live.lease_end(), live.envelope.in_doubt, live.id);
-        if live.envelope.lease_end.is_some() || live.envelope.in_doubt {
+        if live.is_live() {
             self.lives(key).write().insert(key, Arc::new(live));
         }
     }

@@ -26,6 +26,7 @@ use crate::{
     error::OpenError,
     feed,
     frame::HEADER,
+    index::Live,
     keeper::Keeper,
     lock,
     options::Options,
@@ -193,7 +194,7 @@ impl Ledger {
         }
     }
 
-    async fn swap_it(&self, id: Id, expected: Version, next: Option<Envelope>) -> Result<Swap, StoreError> {
+    async fn swap_it(&self, id: Id, expected: Version, next: Option<Arc<Live>>) -> Result<Swap, StoreError> {
         let shared = &*self.shared;
         shared.healthy()?;
         let key = shared.index.key(&id);
@@ -201,7 +202,7 @@ impl Ledger {
         if shared.index.version(key).0 != expected {
             return shared.snapshot(&id).map(Swap::Conflict);
         }
-        if let Some(envelope) = &next {
+        if let Some(envelope) = next.as_ref().map(|record| &record.envelope) {
             if entry::size_of(envelope) > shared.most_entry {
                 return Err(shared.unsupported(format!(
                     "a record of {} bytes, at most {} fit; keep its payload as a body",
@@ -219,7 +220,10 @@ impl Ledger {
             return Err(shared.unavailable("it was closed"));
         }
         match answer.await {
-            Ok(Reply::Swapped { version, stamp }) => Ok(Swap::Swapped { version, stamp }),
+            Ok(Reply::Swapped { version, stamp, spent }) => {
+                drop(spent);
+                Ok(Swap::Swapped { version, stamp })
+            }
             Ok(Reply::Conflict) => shared.snapshot(&id).map(Swap::Conflict),
             Ok(Reply::Failed(error)) => Err(error),
             Err(_) => Err(StoreError::Unknown { store: shared.name.clone(), reason: "the writer is gone".into() }),
@@ -248,7 +252,7 @@ impl Store for Ledger {
     }
 
     fn swap<'a>(&'a self, id: &'a Id, expected: Version, next: Option<Envelope>) -> Answer<'a, Swap> {
-        Box::pin(self.swap_it(*id, expected, next))
+        Box::pin(self.swap_it(*id, expected, next.map(|envelope| Live::unwritten(*id, envelope))))
     }
 
     fn watch<'a>(&'a self, id: &'a Id) -> Answer<'a, Box<dyn Watch>> {

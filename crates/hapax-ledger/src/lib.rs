@@ -60,4 +60,4 @@ pub use repair::repair;
 #[doc(hidden)]
 pub use repair::repair_on;
 #[doc(hidden)]
-pub use stepper::Stepper;
+pub use stepper::{KeeperSteps, Stepper, WriterSteps};

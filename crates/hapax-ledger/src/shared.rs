@@ -15,7 +15,7 @@ use crate::{
     bodies::Bodies,
     clock::StoreTime,
     entry::{Entry, What},
-    index::Index,
+    index::{Index, Live, Spent},
     log::Log,
     poison::Poison,
     queue::Queue,
@@ -63,7 +63,8 @@ pub(crate) struct SwapRequest {
     pub(crate) key: Key,
     pub(crate) id: Id,
     pub(crate) expected: Version,
-    pub(crate) next: Option<Envelope>,
+    /// `None`: to be removed.
+    pub(crate) next: Option<Arc<Live>>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
@@ -72,6 +73,7 @@ pub(crate) enum Reply {
     Swapped {
         version: Version,
         stamp: Stamp,
+        spent: Spent,
     },
     /// The caller reads for itself what stands there now.
     Conflict,

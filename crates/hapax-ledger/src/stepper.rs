@@ -1,4 +1,4 @@
-//! Drives a ledger by hand: one thread, one history.
+//! Drives a ledger by hand: one thread, one history; or each of its threads by a scheduler of the test's own.
 
 use crate::{clean::Cleaned, keeper::Keeper, writer::Writer};
 
@@ -27,5 +27,37 @@ impl Stepper {
     /// One piece of what has to be done beside the requests; false: there was nothing.
     pub fn keep(&mut self) -> bool {
         self.keeper.turn() != Cleaned::Nothing
+    }
+
+    /// One for each thread.
+    pub fn split(self) -> (WriterSteps, KeeperSteps) {
+        (WriterSteps(self.writer), KeeperSteps(self.keeper))
+    }
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct WriterSteps(Writer);
+
+impl WriterSteps {
+    /// One batch; false: closed, and nothing is left to do.
+    pub fn write(&mut self) -> bool {
+        self.0.turn(None)
+    }
+
+    /// As after a moment without work, or at the end.
+    pub fn mark(&mut self) {
+        self.0.mark();
+    }
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct KeeperSteps(Keeper);
+
+impl KeeperSteps {
+    /// One piece of what has to be done beside the requests; false: there was nothing.
+    pub fn keep(&mut self) -> bool {
+        self.0.turn() != Cleaned::Nothing
     }
 }

@@ -204,7 +204,7 @@ impl Writer {
             self.conflicts.push(swap.reply);
             return None;
         }
-        let size = swap.next.as_ref().map_or(REMOVAL_BYTES, entry::size_of);
+        let size = swap.next.as_ref().map_or(REMOVAL_BYTES, |record| entry::size_of(&record.envelope));
         if !*started {
             match self.appender.start(size) {
                 Ok(Start::Ready) => *started = true,
@@ -237,14 +237,17 @@ impl Writer {
         }
         let SwapRequest { key, id, next, reply, .. } = swap;
         let update = match next {
-            Some(envelope) => {
-                let place = self.appender.add(true, |buffer| entry::put_record(buffer, &id, version, stamp, &envelope));
-                Update::record(key, id, version, stamp, place, envelope)
+            Some(mut record) => {
+                let written = Arc::make_mut(&mut record);
+                (written.version, written.stamp) = (version, stamp);
+                let put = |buffer: &mut Vec<u8>| entry::put_record(buffer, &id, version, stamp, &record.envelope);
+                let place = self.appender.add(true, put);
+                Update::record(key, place, record)
             }
             None => {
                 let place =
                     self.appender.add(true, |buffer| entry::put_removal(buffer, &id, version, stamp, stamp, false));
-                Update::removal(key, id, version, stamp, place)
+                Update::removal(key, version, stamp, place)
             }
         };
         self.overlay.insert(key, version);
@@ -310,11 +313,12 @@ impl Writer {
             if count % SHOWN_AT_ONCE == SHOWN_AT_ONCE - 1 {
                 parking_lot::MutexGuard::bump(&mut books);
             }
-            replies.push((reply, update.slot.key(), update.slot.version()));
+            let (key, version) = (update.slot.key(), update.slot.version());
             if let Some(journal) = journal.as_mut() {
                 journal.add(update.slot, update.tags);
             }
-            shared.index.apply(&mut books, update, shared.memory);
+            let spent = shared.index.apply(&mut books, update, shared.memory);
+            replies.push((reply, key, version, spent));
         }
         for moved in self.moved.drain(..) {
             let Moved { key, version, from, to, marker } = moved;
@@ -326,9 +330,9 @@ impl Writer {
         drop(books);
         drop(journal);
         shared.visible.store(self.appender.next_version - 1, Ordering::Release);
-        for (reply, key, version) in replies {
+        for (reply, key, version, spent) in replies {
             shared.watchers.wake(key);
-            let _ = reply.send(Reply::Swapped { version, stamp });
+            let _ = reply.send(Reply::Swapped { version, stamp, spent });
         }
         for reply in self.conflicts.drain(..) {
             let _ = reply.send(Reply::Conflict);

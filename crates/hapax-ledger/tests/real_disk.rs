@@ -24,24 +24,35 @@ use hapax_ledger::{
 };
 use hapax_store::{BodyId, Store, StoreError, Swap};
 
-const BYTES: u64 = 3 << 20;
-
 /// A file system of its own, unmounted in the end.
 struct Mounted {
     dir: TempDir,
+    /// What it lies in, if it is one in a file.
+    image: Option<TempDir>,
 }
 
 impl Mounted {
-    fn new(name: &str) -> Option<Self> {
+    /// In memory: every page is given out when it is first written.
+    fn tmpfs(name: &str) -> Option<Self> {
         let dir = TempDir::new(name);
         fs::create_dir_all(&dir.0).unwrap();
-        let size = format!("size={BYTES}");
-        let done = run("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", dir.0.to_str().unwrap()]);
-        if let Err(why) = done {
-            eprintln!("NOT ON A REAL FILE SYSTEM: {why}. A simulated disk takes its place.");
-            return None;
+        let done = run("mount", &["-t", "tmpfs", "-o", "size=3m", "tmpfs", dir.0.to_str().unwrap()]);
+        told(done).then_some(Self { dir, image: None })
+    }
+
+    /// In a file: blocks are given out late, a journal has to be written, a directory takes blocks too.
+    fn ext4(name: &str) -> Option<Self> {
+        let (dir, image) = (TempDir::new(name), TempDir::new("image"));
+        fs::create_dir_all(&dir.0).unwrap();
+        fs::write(&image.0, vec![0; 8 << 20]).unwrap();
+        let file = image.0.to_str().unwrap();
+        let done = run("mkfs.ext4", &["-q", "-F", "-m", "0", file])
+            .and_then(|()| run("mount", &["-o", "loop", file, dir.0.to_str().unwrap()]));
+        let mounted = told(done);
+        if !mounted {
+            let _ = fs::remove_file(&image.0);
         }
-        Some(Self { dir })
+        mounted.then_some(Self { dir, image: Some(image) })
     }
 
     fn read_only(&self, read_only: bool) {
@@ -53,7 +64,17 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = run("umount", &[self.dir.0.to_str().unwrap()]);
+        if let Some(image) = &self.image {
+            let _ = fs::remove_file(&image.0);
+        }
     }
+}
+
+fn told(mounted: Result<(), String>) -> bool {
+    if let Err(why) = &mounted {
+        eprintln!("NOT ON A REAL FILE SYSTEM: {why}. Where none can be mounted, a simulated disk takes its place.");
+    }
+    mounted.is_ok()
 }
 
 fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
@@ -94,10 +115,13 @@ impl Neighbour for FaultyDisk {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_others_have_filled_lets_attempts_end_refuses_new_ones_and_is_used_again_when_there_is_room() {
-    if let Some(mounted) = Mounted::new("full") {
+    let mounted = [Mounted::tmpfs("full"), Mounted::ext4("full-ext4")];
+    let any = mounted.iter().any(Option::is_some);
+    for mounted in mounted.into_iter().flatten() {
         let path = mounted.dir.0.join("ledger");
         full_disk(&path, Arc::new(RealDisk), &Files(&mounted.dir.0)).await;
-    } else {
+    }
+    if !any {
         let dir = TempDir::new("full-simulated");
         let disk = FaultyDisk::new(Arc::new(RealDisk));
         full_disk(&dir.0, Arc::new(disk.clone()), &disk).await;
@@ -178,7 +202,7 @@ async fn full_disk(path: &Path, disk: Arc<dyn Disk>, neighbour: &dyn Neighbour) 
 
 #[test]
 fn a_file_system_that_is_mounted_read_only_is_said_to_be() {
-    let Some(mounted) = Mounted::new("read-only") else {
+    let Some(mounted) = Mounted::tmpfs("read-only") else {
         // Rights do the same for everybody but the superuser; `faults.rs` has the simulated one.
         let dir = TempDir::new("read-only-rights");
         fs::create_dir_all(&dir.0).unwrap();

@@ -186,9 +186,8 @@ impl From<EngineError> for Problem {
             EngineError::Fingerprint(_) => refused("HX0002", "The request cannot be fingerprinted"),
             EngineError::NotFound(_) => Self::unknown_operation(),
             // The reason may name hosts and paths of the store: it is for the log, not for a caller.
-            EngineError::Store(_) | EngineError::Entropy(_) => store_down(),
-            // Whatever comes to be added is no fault of the caller's.
-            _ => store_down(),
+            // Whatever comes to be added is no fault of the caller's either.
+            EngineError::Store(_) | EngineError::Entropy(_) | EngineError::ForeignTurn | _ => store_down(),
         }
     }
 }

@@ -43,6 +43,7 @@ pub(crate) const fn cause(cause: Cause) -> &'static str {
         Cause::Lapse => "lapse",
         Cause::Expire => "expire",
         Cause::Evict => "evict",
+        Cause::LetGo => "let_go",
         Cause::Fenced => "fenced",
         Cause::Replay => "replay",
         Cause::InFlight => "in_flight",
@@ -73,6 +74,7 @@ pub(crate) const fn cause_in_words(cause: Cause) -> &'static str {
         Cause::Lapse => "Its owner fell silent and the lease ran out.",
         Cause::Expire => "A retention ended.",
         Cause::Evict => "The recorded answer was given up to make room; what it was is still known.",
+        Cause::LetGo => "The group that kept it is done, so its retention counts again.",
         Cause::Fenced => {
             "Somebody reported an outcome with a token that no longer counts. It was refused and kept as evidence."
         }

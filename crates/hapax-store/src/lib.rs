@@ -9,6 +9,8 @@ mod error;
 mod faulty;
 mod memory;
 mod seeded;
+mod waiters;
+pub mod wire;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
@@ -21,3 +23,4 @@ pub use faulty::{Fault, FaultyStore, Injected, Landing, Odds, Plan};
 pub use hapax_core::BodyId;
 pub use memory::MemoryStore;
 pub use seeded::Seeded;
+pub use waiters::{Waiter, Waiters};

@@ -43,8 +43,16 @@
 use std::{ops::Deref, sync::Arc};
 
 pub use hapax_core::{
-    Body, Effect, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay, Span,
-    StateName, Token, Verdict, Version, command, identity, policy,
+    Body, Effect, Honoured, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay,
+    Span, StateName, Token, Verdict, Version, command, group, identity, memo, plan, policy,
+};
+pub use hapax_engine::{
+    Activity, ActivityError, ActivityStream, Answered, BeatError, BeatSession, Carrier, Compensations, DeadLetter,
+    DeadLetters, EffectState, Gathered, GroupError, GroupHandle, GroupView, Guard, GuardConfig, GuardError,
+    HandlerError, InProgress, JobError, Jobs, KeyGenerator, KeyGeneratorError, MemoAnswer, MemoError, Memos, Message,
+    NoAnswer, NoProgress, Outgoing, Performed, Place, Progress, Provider, ProviderError, Providers, Reported,
+    RunEffect, SessionBeat, Settle, StreamBegun, Superseded, Tool, ToolDeclaration, ToolError, Turn, Undo, UndoError,
+    UnwindError, UnwindOptions, Unwound, Why,
 };
 pub use hapax_engine::{
     Advice, Begun, BuildError, Call, Certainty, Classified, Classify, Doubt, Engine, EngineBuilder, EngineError,
@@ -53,8 +61,18 @@ pub use hapax_engine::{
 };
 pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, conformance};
 
+#[cfg(feature = "http")]
+pub use hapax_http::{self as http, Layer};
 #[cfg(feature = "ledger")]
 pub use hapax_ledger::{self as ledger, Ledger};
+#[cfg(feature = "postgres")]
+pub use hapax_postgres::{self as postgres, PostgresStore};
+#[cfg(feature = "redis")]
+pub use hapax_redis::{self as redis, RedisStore};
+
+mod store_url;
+
+pub use store_url::{StoreUrlError, open_store};
 
 /// Why an engine on the embedded ledger could not be opened.
 #[cfg(feature = "ledger")]
@@ -108,6 +126,12 @@ impl Hapax {
 impl From<Engine> for Hapax {
     fn from(engine: Engine) -> Self {
         Self { engine }
+    }
+}
+
+impl From<Hapax> for Engine {
+    fn from(hapax: Hapax) -> Self {
+        hapax.engine
     }
 }
 

@@ -8,6 +8,8 @@ mod key_header;
 mod ledger;
 mod pointer;
 mod policy_file;
+mod problem;
+mod proxy_framing;
 mod rules;
 mod template;
 
@@ -31,6 +33,8 @@ pub(crate) static ALL: &[Target] = &[
     key_header::TARGET,
     codec::TARGET,
     policy_file::TARGET,
+    problem::TARGET,
+    proxy_framing::TARGET,
     canonical_json::TARGET,
     template::TARGET,
     pointer::TARGET,

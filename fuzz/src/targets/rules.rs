@@ -285,6 +285,7 @@ fn begin(bytes: &mut Bytes<'_>) -> Begin {
             principal: None,
             key_hash: [0; 8],
         }),
+        ties: None,
     }
 }
 

@@ -150,8 +150,8 @@ impl Encoder<'_> {
             Effect::Irreversible => 3,
             Effect::Unsafe => 4,
         });
-        for print in [record.print, record.guard_before] {
-            let number = print.and_then(|print| print.digests().next().map(|(_, digest)| digest[0]));
+        for print in [&record.print, &record.guard_before] {
+            let number = print.as_ref().and_then(|print| print.digests().next().map(|(_, digest)| digest[0]));
             self.byte(number.unwrap_or(0));
         }
         match &record.state {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::examples;
 use crate::failure::Result;
 use crate::program::Program;
-use crate::{model, process, python, tidy, tools};
+use crate::{model, process, python, servers, tidy, tools};
 
 pub(super) struct Step {
     /// For `--only` and `--skip`.
@@ -96,6 +96,7 @@ fn python(root: &Path) -> Result<Done> {
 
 /// Without nextest the same tests run, only slower and without its time limits.
 fn tests(root: &Path) -> Result<Done> {
+    servers::install(root)?;
     match tools::NEXTEST.install(root) {
         Ok(()) => process::run(root, &["cargo", "nextest", "run", "--workspace"])?,
         Err(why) => {

@@ -49,7 +49,7 @@ const ROLES: &[Role] = &[
 ];
 
 /// Unpublished: may see everything, and nothing that we publish may see them.
-const WORKSHOP: &[&str] = &["hapax-sim", "hapax-fuzz", "hapax-bench", "hapax-examples", "xtask"];
+const WORKSHOP: &[&str] = &["hapax-sim", "hapax-fuzz", "hapax-bench", "hapax-examples", "hapax-testkit", "xtask"];
 
 pub(super) fn check(sources: &Sources, metadata: &Metadata) -> Vec<Finding> {
     let mut findings = Vec::new();

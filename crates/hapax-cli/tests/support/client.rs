@@ -71,7 +71,8 @@ impl Conn {
         if self.0.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(|| io::Error::other(line))?;
+        let status =
+            line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(|| io::Error::other(line))?;
         let mut headers = Vec::new();
         loop {
             let mut line = String::new();

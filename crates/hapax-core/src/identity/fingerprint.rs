@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -40,9 +40,14 @@ impl Scheme {
 ///
 /// Two fingerprints match when any scheme that both carry has equal digests. So equal bytes match without
 /// canonicalising, and a record written by an older version still compares by the scheme it was written with.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint {
-    digests: [(u8, [u8; 32]); Self::MOST],
+///
+/// Shared: it goes from the call to the command to the record, and most calls bring none.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Fingerprint(Arc<Digests>);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Digests {
+    all: [(u8, [u8; 32]); Fingerprint::MOST],
     len: u8,
 }
 
@@ -52,26 +57,37 @@ impl Fingerprint {
 
     /// A fingerprint of one digest, made elsewhere or read back from a store.
     #[must_use]
-    pub const fn of(scheme: Scheme, digest: [u8; 32]) -> Self {
-        let mut digests = [(0, [0; 32]); Self::MOST];
-        digests[0] = (scheme.0, digest);
-        Self { digests, len: 1 }
+    pub fn of(scheme: Scheme, digest: [u8; 32]) -> Self {
+        let mut all = [(0, [0; 32]); Self::MOST];
+        all[0] = (scheme.0, digest);
+        Self(Arc::new(Digests { all, len: 1 }))
     }
 
     /// Adds a digest. A fifth one, or a second of one scheme, is refused by returning `None`.
     #[must_use]
     pub fn and(mut self, scheme: Scheme, digest: [u8; 32]) -> Option<Self> {
-        if usize::from(self.len) == Self::MOST || self.digests().any(|(known, _)| known == scheme) {
-            return None;
+        self.add(scheme, digest).then_some(self)
+    }
+
+    /// As [`Fingerprint::and`]; what is refused is left out.
+    pub(crate) fn with(mut self, scheme: Scheme, digest: [u8; 32]) -> Self {
+        self.add(scheme, digest);
+        self
+    }
+
+    fn add(&mut self, scheme: Scheme, digest: [u8; 32]) -> bool {
+        if usize::from(self.0.len) == Self::MOST || self.digests().any(|(known, _)| known == scheme) {
+            return false;
         }
-        self.digests[usize::from(self.len)] = (scheme.0, digest);
-        self.len += 1;
-        Some(self)
+        let digests = Arc::make_mut(&mut self.0);
+        digests.all[usize::from(digests.len)] = (scheme.0, digest);
+        digests.len += 1;
+        true
     }
 
     /// All digests with their schemes, for stores.
     pub fn digests(&self) -> impl Iterator<Item = (Scheme, &[u8; 32])> {
-        self.digests[..usize::from(self.len)].iter().map(|(scheme, digest)| (Scheme(*scheme), digest))
+        self.0.all[..usize::from(self.0.len)].iter().map(|(scheme, digest)| (Scheme(*scheme), digest))
     }
 
     /// Whether both are prints of the same request; takes the same time wherever the digests differ.

@@ -43,9 +43,42 @@ impl Sink for Hmac<Sha256> {
 
 /// SHA-256 over a domain tag and whatever `write` frames after it. Every use has its own tag, so that equal fields
 /// of two kinds of thing never meet in one digest.
-pub(crate) fn sha256(domain: &str, write: impl FnOnce(&mut Sha256)) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    hasher.frame(domain.as_bytes());
-    write(&mut hasher);
-    hasher.finalize().into()
+pub(crate) fn sha256(domain: &str, write: impl FnOnce(&mut Gathered)) -> [u8; 32] {
+    let mut gathered = Gathered { hash: Sha256::new(), held: [0; HELD], len: 0 };
+    gathered.frame(domain.as_bytes());
+    write(&mut gathered);
+    gathered.flush();
+    gathered.hash.finalize().into()
+}
+
+/// Enough for the id of most operations.
+const HELD: usize = 256;
+
+/// Frames are many and short; a hasher works by blocks. So they are gathered before it sees them.
+pub(crate) struct Gathered {
+    hash: Sha256,
+    held: [u8; HELD],
+    len: usize,
+}
+
+impl Gathered {
+    fn flush(&mut self) {
+        self.hash.update(&self.held[..self.len]);
+        self.len = 0;
+    }
+}
+
+impl Sink for Gathered {
+    fn pour(&mut self, bytes: &[u8]) {
+        if bytes.len() > HELD - self.len {
+            self.flush();
+        }
+        match self.held.get_mut(self.len..self.len + bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.len += bytes.len();
+            }
+            None => self.hash.update(bytes),
+        }
+    }
 }

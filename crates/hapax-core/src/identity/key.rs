@@ -1,4 +1,4 @@
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::fingerprint::Fingerprint;
@@ -43,9 +43,77 @@ pub enum KeyError {
 ///
 /// It has no `Display` and its `Debug` shows a length only: the raw key is stored and logged nowhere.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Key(Arc<str>);
+pub struct Key(Text);
+
+/// One text has one form, so that equal keys are equal.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Text {
+    /// Most keys: a number, a UUID, a short name. Nothing is allocated for them.
+    Short {
+        bytes: [u8; Text::SHORT],
+        len: u8,
+    },
+    Long(Arc<str>),
+}
+
+impl Text {
+    const SHORT: usize = 38;
+
+    fn as_str(&self) -> &str {
+        match self {
+            // What was text when it went in is text still.
+            Self::Short { bytes, len } => std::str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default(),
+            Self::Long(text) => text,
+        }
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        let mut bytes = [0; Self::SHORT];
+        match bytes.get_mut(..text.len()) {
+            Some(room) => {
+                room.copy_from_slice(text.as_bytes());
+                Self::Short { bytes, len: text.len() as u8 }
+            }
+            None => Self::Long(text.into()),
+        }
+    }
+}
+
+/// Takes what a value shows of itself, as far as a key may go.
+struct Shown {
+    bytes: [u8; Shown::MOST],
+    len: usize,
+}
+
+impl Shown {
+    const MOST: usize = 256;
+}
+
+impl fmt::Write for Shown {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.len.saturating_add(text.len());
+        if let Some(room) = self.bytes.get_mut(self.len..end) {
+            room.copy_from_slice(text.as_bytes());
+        }
+        self.len = end;
+        Ok(())
+    }
+}
 
 impl Key {
+    /// A key given as anything that can be shown: a number, an id, a text.
+    pub fn shown(value: impl fmt::Display, grammar: &Grammar) -> Result<Self, KeyError> {
+        let mut shown = Shown { bytes: [0; Shown::MOST], len: 0 };
+        // A value that cannot be shown names nothing.
+        write!(shown, "{value}").map_err(|_| KeyError::Empty)?;
+        match shown.bytes.get(..shown.len).map(std::str::from_utf8) {
+            Some(Ok(text)) => Self::new(text, grammar),
+            Some(Err(_)) | None => Self::new(&value.to_string(), grammar),
+        }
+    }
+
     /// A key given as text: a query parameter, a body field, an argument.
     pub fn new(text: &str, grammar: &Grammar) -> Result<Self, KeyError> {
         grammar.check(text.as_bytes())?;
@@ -76,8 +144,8 @@ impl Key {
     }
 
     /// The result of a recipe. Recipes have grammars of their own, so a header's does not apply.
-    pub(crate) fn made(text: impl Into<Arc<str>>) -> Self {
-        Self(text.into())
+    pub(crate) fn made(text: impl AsRef<str>) -> Self {
+        Self(text.as_ref().into())
     }
 
     /// The raw key, to hash it or to forward it downstream. Not for logs: see [`Secret::short_hash`].
@@ -85,12 +153,12 @@ impl Key {
     /// [`Secret::short_hash`]: super::Secret::short_hash
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.as_str()
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key({} bytes)", self.0.len())
+        write!(f, "Key({} bytes)", self.as_str().len())
     }
 }

@@ -75,7 +75,7 @@ impl Printer {
     pub(crate) fn add(&self, print: Fingerprint, scheme: Scheme, write: impl FnOnce(&mut Digester)) -> Fingerprint {
         let mut digester = self.digester();
         write(&mut digester);
-        print.and(self.scheme(scheme), digester.finish()).unwrap_or(print)
+        print.with(self.scheme(scheme), digester.finish())
     }
 
     pub(crate) fn digester(&self) -> Digester {

@@ -93,7 +93,7 @@ impl<'a> RequestPrint<'a> {
         let mut parts = printer.digester();
         self.head(&mut parts, "hapax.request.parts.v1", Some(&media.normal()));
         match multipart::write(&mut parts, self.body, boundary) {
-            Some(()) => raw.and(printer.scheme(Scheme::PARTS_V1), parts.finish()).unwrap_or(raw),
+            Some(()) => raw.with(printer.scheme(Scheme::PARTS_V1), parts.finish()),
             None => raw,
         }
     }
@@ -114,9 +114,7 @@ impl<'a> RequestPrint<'a> {
             None => match canonical::to_vec(self.body) {
                 Some(text) => {
                     let canonical = write("hapax.request.canonical.v1", &text);
-                    canonical
-                        .digests()
-                        .fold(raw(), |print, (scheme, digest)| print.and(scheme, *digest).unwrap_or(print))
+                    canonical.digests().fold(raw(), |print, (scheme, digest)| print.with(scheme, *digest))
                 }
                 None => raw(),
             },

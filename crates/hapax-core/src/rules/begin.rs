@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Anchor, Fence, Fingerprint, Millis, Nonce, Outcome,
+    Anchor, Fence, Fingerprint, Millis, Nonce, Outcome, Ties,
     command::{Admit, Begin, Epochs, Reply},
     event::{Cause, Event},
     policy::{MismatchInFlight, Policy},
@@ -101,6 +101,8 @@ fn find(policy: &Policy, before: &Before<'_>, asking: &Asking<'_>) -> Found {
         State::InDoubt(_) | State::Open(_) if mine && matches!(record.attempt.end, End::Lapsed { .. }) => {
             Found::Run(Run::SameTicket)
         }
+        // The provider answers this key as it did the first time, so another call is no second effect.
+        State::InDoubt(_) if record.is_honoured(now) => Found::Run(Run::Next),
         State::InDoubt(doubt) => Found::Answer(Verdict::InDoubt {
             since: at(doubt.since),
             attempt: record.attempt.number,
@@ -194,7 +196,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
             };
             record.state = State::Pending(Pending { started: was_started || begin.started, lease });
             record.attempt.end = End::Running;
-            record.print = begin.fingerprint.or(held.print);
+            record.print = begin.fingerprint.as_ref().or(held.print.as_ref()).cloned();
             (record, Cause::BeginAgain)
         }
         (run, held) => {
@@ -216,7 +218,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                     let record = Record {
                         about: Arc::clone(&begin.about),
                         effect: begin.effect,
-                        print: begin.fingerprint,
+                        print: begin.fingerprint.clone(),
                         guard_before: None,
                         attempt,
                         rules,
@@ -224,22 +226,22 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                         past: Vec::new(),
                         evidence: Vec::new(),
                         resolved: None,
+                        ties: begin.ties.clone(),
                     };
                     (record, Cause::Begin)
                 }
                 Some(held) => {
                     // What a taken-over attempt found is what its successor goes back to: it never started.
                     let (ended, cause, guard_before) = match run {
-                        Run::TakeOver => (End::TakenOver, Cause::TakeOver, held.guard_before),
-                        Run::Fresh | Run::Next | Run::SameTicket => {
-                            (held.attempt.end, Cause::Begin, held.guard().copied())
-                        }
+                        Run::TakeOver => (End::TakenOver, Cause::TakeOver, held.guard_before.as_ref()),
+                        Run::Fresh | Run::Next | Run::SameTicket => (held.attempt.end, Cause::Begin, held.guard()),
                     };
                     let mut record = held.with_attempt(attempt, ended);
                     record.effect = begin.effect;
-                    record.print = begin.fingerprint.or(guard_before);
-                    record.guard_before = guard_before;
+                    record.print = begin.fingerprint.as_ref().or(guard_before).cloned();
+                    record.guard_before = guard_before.cloned();
                     record.rules = rules;
+                    record.ties = Ties::then(held.ties.as_ref(), begin.ties.as_ref());
                     record.state = state;
                     (record, cause)
                 }

@@ -86,6 +86,7 @@ pub fn apply(policy: &Policy, current: Current<'_>, command: impl Borrow<Command
         Command::Resolve(resolve) => resolve::resolve(policy, &before, resolve, moment),
         Command::ClaimProbe { version, next_at } => resolve::claim_probe(&before, *version, *next_at, moment),
         Command::Expire => sweep::expire(&before),
+        Command::LetGo => sweep::let_go(&before),
         Command::Evict { tombstones_full } => sweep::evict(&before, *tombstones_full),
     };
     step.drop_bodies = bodies_left_behind(current.record, &step.write);

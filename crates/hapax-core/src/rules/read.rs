@@ -32,6 +32,7 @@ pub fn as_read(record: &Record, now: Stamp) -> Option<Cow<'_, Record>> {
             Some(over) if over <= now => None,
             Some(_) | None => Some(Cow::Borrowed(record)),
         },
+        State::Committed(_) if record.is_held() => Some(Cow::Borrowed(record)),
         State::Committed(done) | State::Rejected(done) => {
             let Some(over) = done.retention.end(at(done.decided)) else { return Some(Cow::Borrowed(record)) };
             if now < over {
@@ -58,6 +59,7 @@ pub fn window_end(record: &Record) -> Option<Stamp> {
     match &record.state {
         State::Pending(_) | State::InDoubt(_) => None,
         State::Open(open) => record.rules.open_retention.end(at(open.since)),
+        State::Committed(_) if record.is_held() => None,
         State::Committed(done) | State::Rejected(done) => done.retention.end(at(done.decided)),
         State::Tombstone(stone) => tombstone_span(record, stone.retention).end(at(stone.decided)),
     }

@@ -1,11 +1,12 @@
 //! *Expire* and *evict*: what time and lack of room do to a record.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
+    Ties,
     command::{Done, Refused, Reply},
     event::Cause,
-    record::State,
+    record::{Record, State},
 };
 
 use super::{Before, Step, read::tombstone};
@@ -30,10 +31,21 @@ pub(super) fn expire(before: &Before<'_>) -> Step {
     step
 }
 
+/// The group is done with it: from here on its own window counts, from where it always did.
+pub(super) fn let_go(before: &Before<'_>) -> Step {
+    let Some(record) = before.read.as_deref() else { return Step::already() };
+    let Some(ties) = record.ties.as_ref().filter(|ties| ties.held) else { return Step::already() };
+    let ties = Ties { held: false, ..Ties::clone(ties) };
+    let next = Record { ties: Some(Arc::new(ties)), ..record.clone() };
+    before.put(Cause::LetGo, next, Done::default())
+}
+
 /// Drops the body of a final record before its time. What it was stays known until the original retention ends.
 pub(super) fn evict(before: &Before<'_>, tombstones_full: bool) -> Step {
     let Some(record) = before.read.as_deref() else { return Step::already() };
     match &record.state {
+        // Its outcome may be what undoing it starts from.
+        State::Committed(_) if record.is_held() => Step::answer(Reply::Refused(Refused::Live)),
         State::Committed(_) | State::Rejected(_) if tombstones_full => {
             if record.effect.may_rerun() {
                 before.remove(Cause::Evict, record.attempt.number, Done::default())

@@ -49,7 +49,7 @@ pub const fn token(attempt: u32, number: u8) -> Token {
     Token { attempt, nonce: nonce(number) }
 }
 
-pub const fn print(number: u8) -> Fingerprint {
+pub fn print(number: u8) -> Fingerprint {
     Fingerprint::of(Scheme::RAW_V1, [number; 32])
 }
 
@@ -85,6 +85,7 @@ pub fn begin(number: u8, effect: Effect) -> Begin {
         admit: Admit::Yes,
         room: Admit::Yes,
         about: about(),
+        ties: None,
     }
 }
 

@@ -32,6 +32,11 @@ pub type Named<'t, 'i> = (&'t Spanned<DeString<'i>>, &'t DeTable<'i>);
 
 const ROOT: [&str; 3] = ["default", "policy", "surface"];
 
+/// A length of time as it stands in a file.
+pub(crate) fn length(text: &str) -> Result<hapax_core::Millis, String> {
+    length::parse(text)
+}
+
 impl Policies {
     /// The longest policy file that is read.
     pub const MOST_FILE_BYTES: usize = 1024 * 1024;

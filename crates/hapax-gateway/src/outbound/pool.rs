@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::Poll,
     time::Duration,
@@ -60,6 +60,10 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Box<Link>>>,
     /// The connection that all requests share, where HTTP/2 is spoken.
     shared: Mutex<Option<http2::SendRequest<Out>>>,
+    /// Held while such a connection is made: a crowd makes one, not one each.
+    sharing: tokio::sync::Mutex<()>,
+    /// The upstream was heard to speak HTTP/1.1, so there is nothing to share.
+    alone: AtomicBool,
     open: Arc<AtomicUsize>,
 }
 
@@ -70,11 +74,18 @@ impl Pool {
         timing: Timing,
         tls: Option<&Arc<ClientConfig>>,
     ) -> Arc<Self> {
+        let alone = match protocol {
+            Protocol::Http1 => true,
+            Protocol::Http2 => false,
+            Protocol::Auto => !target.tls,
+        };
         Arc::new(Self {
             connector: Connector::new(target, protocol, tls),
             timing,
             idle: Mutex::default(),
             shared: Mutex::default(),
+            sharing: tokio::sync::Mutex::default(),
+            alone: AtomicBool::new(alone),
             open: Arc::default(),
         })
     }
@@ -93,7 +104,18 @@ impl Pool {
                 return Ok(Taken::Own(link));
             }
         }
-        self.fresh().await
+        if self.alone.load(Ordering::Acquire) {
+            return self.fresh().await;
+        }
+        let Ok(one) = timeout(self.timing.connect, self.sharing.lock()).await else {
+            return Err(Failure::NotConnected("it took too long".to_owned()));
+        };
+        let taken = match self.shared() {
+            Some(sender) => Ok(Taken::Shared(sender)),
+            None => self.fresh().await,
+        };
+        drop(one);
+        taken
     }
 
     /// A connection that nobody has used.
@@ -101,8 +123,9 @@ impl Pool {
         let place = Place::of(&self.open, self.timing.connections).ok_or(Failure::Full(self.timing.connections))?;
         let connecting = timeout(self.timing.connect, self.connector.connect(place)).await;
         let taken = connecting.map_err(|_| Failure::NotConnected("it took too long".to_owned()))??;
-        if let Taken::Shared(sender) = &taken {
-            *self.shared.lock() = Some(sender.clone());
+        match &taken {
+            Taken::Shared(sender) => *self.shared.lock() = Some(sender.clone()),
+            Taken::Own(_) => self.alone.store(true, Ordering::Release),
         }
         Ok(taken)
     }

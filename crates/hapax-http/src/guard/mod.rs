@@ -128,6 +128,7 @@ impl Guard {
         }
         let rules = &self.inner.rules;
         let resolved = self.resolved();
+        let unchanged = body.clone();
         let body = match &rules.overrides {
             Some(change) => change(head, body),
             None => body,
@@ -142,7 +143,7 @@ impl Guard {
         let endpoint = caller.endpoint.as_deref().unwrap_or_else(|| head.uri.path());
         let print = || {
             let names: Vec<&str> = resolved.query_names.iter().map(String::as_str).collect();
-            let content_type = head.headers.get(http::header::CONTENT_TYPE).map(|value| value.as_bytes());
+            let content_type = head.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
             let content_type = content_type.map(String::from_utf8_lossy);
             let mut print = RequestPrint::new(head.method.as_str(), endpoint)
                 .query_without(head.uri.query().unwrap_or_default(), &names)
@@ -165,7 +166,7 @@ impl Guard {
                 (Key::automatic(&print), print)
             }
             Found::Nothing if resolved.required => return Asked::Answer(self.key_missing()),
-            Found::Nothing => return Asked::Pass(body),
+            Found::Nothing => return Asked::Pass(unchanged),
         };
         match Asking::new(self, &resolved, head, body, caller, endpoint, key, print) {
             Ok(asking) => Asked::Ask(Box::new(asking)),

@@ -30,7 +30,6 @@ impl Streaming {
         Self { running, outcome, digest: Sha256::new(), length: 0, copy: capture.then(BytesMut::new) }
     }
 
-    #[must_use]
     pub const fn running(&self) -> &Running {
         &self.running
     }

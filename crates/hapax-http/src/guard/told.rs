@@ -99,7 +99,11 @@ impl Guard {
         // What the store says of itself is for its operator, not for the caller.
         let detail = match error {
             EngineError::Name(_) | EngineError::Key(_) => error.to_string(),
-            _ => "the request cannot be recorded right now, so it was not run; send it again with the same key"
+            EngineError::Store(_)
+            | EngineError::Entropy(_)
+            | EngineError::Fingerprint(_)
+            | EngineError::NotFound(_)
+            | _ => "the request cannot be recorded right now, so it was not run; send it again with the same key"
                 .to_owned(),
         };
         let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail).retry_after(Millis::from_secs(1));

@@ -49,12 +49,12 @@ impl Layer {
     /// `who` says whose request it is: a [`Tenant`](hapax_core::identity::Tenant), or a [`Caller`] with principal, route
     /// template and path parameters. `None` is answered with 401.
     pub fn new<C: Into<Caller>>(
-        engine: Engine,
+        engine: impl Into<Engine>,
         rules: Rules,
         who: impl Fn(&request::Parts) -> Option<C> + Send + Sync + 'static,
     ) -> Result<Self, RulesError> {
         let who = move |head: &request::Parts| who(head).map(Into::into);
-        Ok(Self { guard: Guard::new(engine, rules)?, who: Arc::new(who) })
+        Ok(Self { guard: Guard::new(engine.into(), rules)?, who: Arc::new(who) })
     }
 
     /// The steps that this layer is made of.

@@ -1,6 +1,6 @@
 //! One guarded request from its head to its answer.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use hapax_engine::{Ticket, Unprotected};
@@ -14,7 +14,7 @@ use super::{
     layer::Who,
 };
 use crate::{
-    body::{BoxError, RequestBody, ResponseBody},
+    body::{BodyError, RequestBody, ResponseBody},
     guard::{Answer, Asked, Begin, Guard, Running, UNRECORDED},
     mark::{Deferred, Operation, Streamed},
     problem::{Code, NextStep, Problem},
@@ -36,9 +36,9 @@ where
     S::Future: Send + 'static,
     S::Error: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    B::Error: fmt::Display,
     R: Body<Data = Bytes> + Send + 'static,
-    R::Error: Into<BoxError>,
+    R::Error: fmt::Display,
 {
     let Some(caller) = who(&head) else {
         let detail = "nobody can say whose request this is; send a credential that the service knows";
@@ -83,7 +83,11 @@ where
 }
 
 /// The request as the handler gets it.
-fn told<B>(head: request::Parts, body: Bytes, ticket: Ticket) -> Request<RequestBody<B>> {
+fn told<B>(mut head: request::Parts, body: Bytes, ticket: Ticket) -> Request<RequestBody<B>> {
+    // Overrides may have changed it.
+    if let Some(length) = head.headers.get_mut(header::CONTENT_LENGTH) {
+        *length = HeaderValue::from(body.len());
+    }
     let mut request = Request::from_parts(head, RequestBody::whole(body));
     request.extensions_mut().insert(Operation(ticket));
     request
@@ -151,7 +155,7 @@ async fn run<S, B, R>(running: Running, mut inner: S, request: Request<RequestBo
 where
     S: Service<Request<RequestBody<B>>, Response = Response<R>>,
     R: Body<Data = Bytes> + Send + 'static,
-    R::Error: Into<BoxError>,
+    R::Error: fmt::Display,
 {
     let called = Caught::new(async move { inner.call(request).await });
     match running.during(called).await {
@@ -168,7 +172,7 @@ where
 async fn answered<R>(running: Running, response: Response<R>) -> Response<ResponseBody<R>>
 where
     R: Body<Data = Bytes> + Send + 'static,
-    R::Error: Into<BoxError>,
+    R::Error: fmt::Display,
 {
     let (head, body) = response.into_parts();
     if head.extensions.get::<Deferred>().is_some() {
@@ -190,9 +194,9 @@ where
 async fn whole<R>(running: Running, head: response::Parts, body: R) -> Response<ResponseBody<R>>
 where
     R: Body<Data = Bytes>,
-    R::Error: Into<BoxError>,
+    R::Error: fmt::Display,
 {
-    let collect = async { body.collect().await.map_err(|error| -> BoxError { error.into() }) };
+    let collect = async { body.collect().await.map_err(BodyError::new) };
     let collected = match running.during(Caught::new(collect)).await {
         Some(Ok(Ok(collected))) => collected,
         Some(Ok(Err(_)) | Err(Panicked)) => return panicked(running).await.map(ResponseBody::whole),

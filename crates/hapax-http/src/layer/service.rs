@@ -10,7 +10,7 @@ use http_body::Body;
 
 use super::{future::ResponseFuture, layer::Who, run};
 use crate::{
-    body::{BoxError, RequestBody, ResponseBody},
+    body::{RequestBody, ResponseBody},
     guard::{Guard, Look},
 };
 
@@ -34,9 +34,9 @@ where
     S::Future: Send + 'static,
     S::Error: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    B::Error: fmt::Display,
     R: Body<Data = Bytes> + Send + 'static,
-    R::Error: Into<BoxError>,
+    R::Error: fmt::Display,
 {
     type Response = Response<ResponseBody<R>>;
     type Error = S::Error;

@@ -98,10 +98,10 @@ async fn piece(
     want: usize,
 ) -> Result<(Vec<Seen>, Option<Cursor>), Problem> {
     let store = app.engine.store();
-    let failed = |error: StoreError| match error {
+    let failed = |error: StoreError| {
         // A cursor that this store never gave.
-        StoreError::Unsupported { .. } => Problem::bad_request(BAD_CURSOR),
-        _ => store_down(),
+        let bad_cursor = matches!(error, StoreError::Unsupported { .. });
+        if bad_cursor { Problem::bad_request(BAD_CURSOR) } else { store_down() }
     };
     if filter.state == Some(StateName::InDoubt) {
         return doubts(app, after, want, failed).await;

@@ -103,7 +103,29 @@ async fn read(
             };
             (said.token, Said::Release(why))
         }
-        _ => {
+        // The other endpoints are not steps, and never come here.
+        Name::Start
+        | Name::Begin
+        | Name::Resolve
+        | Name::ExplainKey
+        | Name::List
+        | Name::Explain
+        | Name::Doubt
+        | Name::Events
+        | Name::Policies
+        | Name::SetPolicies
+        | Name::Audit
+        | Name::Metrics
+        | Name::Health
+        | Name::Ready
+        | Name::OpenApi
+        | Name::OpenWop
+        | Name::Page
+        | Name::PageFragment
+        | Name::PageOperation
+        | Name::PageResolve
+        | Name::PageStyle
+        | Name::PageScript => {
             let said: TokenRequest = json(headers, body, limits).await?;
             (said.token, Said::Start)
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hapax_core::{Cause, StateName};
-use hapax_engine::{Gap, Logged};
+use hapax_engine::Logged;
 
 use super::html::escaped;
 use crate::{
@@ -22,10 +22,7 @@ pub(super) async fn live(app: &App, caller: &Caller) -> Result<String, Problem> 
     let doubts = Filter { surface: None, state: Some(StateName::InDoubt), limit: STUCK, after: None };
     let doubts = api::rows(app, caller, doubts).await?.items;
     let pending = api::rows(app, caller, api::pending(STUCK)).await?.items;
-    let events = match app.engine.events().after(0) {
-        Ok(events) => events,
-        Err(Gap { .. }) => Vec::new(),
-    };
+    let events = app.engine.events().after(0).unwrap_or_default();
     let mine: Vec<&Logged> = events.iter().filter(|logged| caller.sees(&logged.about.tenant)).collect();
     let mut page = counts(app, caller, &mine, doubts.len(), pending.len());
     page.push_str("<section><h2>What is stuck</h2>");

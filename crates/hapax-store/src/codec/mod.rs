@@ -1,11 +1,16 @@
-//! One versioned binary form for operation records.
+//! One versioned binary form for each kind of record.
 //!
 //! The first byte is the format's version, the last four a CRC-32C of all before them. Every length is checked before
 //! anything is read or allocated, nothing recurses, and a version newer than this program knows is an error, never a
 //! guess. `docs/record-format.md` has the bytes.
 
+mod beats;
+mod group;
+mod memo;
 mod operation;
+mod plan;
 mod read;
+mod ties;
 mod write;
 
 use hapax_core::{
@@ -15,10 +20,14 @@ use hapax_core::{
 
 use crate::{Counted, Due, Envelope, Kind};
 
+pub use beats::{open_beats, seal_beats};
+pub use group::{open_group, seal_group};
+pub use memo::{open_memo, seal_memo};
+pub use plan::{open_plan, seal_plan};
 pub use read::CodecError;
 
-/// The newest format that this program reads, and the one it writes.
-pub const FORMAT: u8 = 1;
+/// The newest format of operations that this program reads. It writes the oldest that can hold a record.
+pub const FORMAT: u8 = 2;
 
 /// Wraps an operation record for a store: its bytes, and beside them what the store needs to index and expire it.
 #[must_use]
@@ -38,7 +47,7 @@ pub fn seal(record: &Record) -> Envelope {
         expiry: windows.expiry,
         gone: windows.gone,
         in_doubt: matches!(record.state, State::InDoubt(_)),
-        entries: Vec::new(),
+        entries: record.ties.as_deref().map_or_else(Vec::new, ties::entries),
         payload: operation::encode(record),
     }
 }
@@ -72,6 +81,7 @@ impl Windows {
             State::InDoubt(_) => Self { lease_end: None, expiry: None, gone: None },
             State::Open(open) => Self::until(due(open.since, rules.open_retention)),
             State::Tombstone(stone) => Self::until(due(stone.decided, last(record, stone.retention))),
+            State::Committed(_) if record.is_held() => Self { lease_end: None, expiry: None, gone: None },
             State::Committed(done) | State::Rejected(done) => Self {
                 lease_end: None,
                 expiry: due(done.decided, done.retention),
@@ -93,7 +103,7 @@ const fn last(record: &Record, retention: Span) -> Span {
     }
 }
 
-const fn due(from: Anchor, span: Span) -> Option<Due> {
+pub(crate) const fn due(from: Anchor, span: Span) -> Option<Due> {
     match (from, span) {
         (_, Span::Forever) => None,
         (Anchor::Write, Span::For(length)) => Some(Due::After(length)),

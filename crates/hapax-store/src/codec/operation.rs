@@ -17,6 +17,7 @@ use hapax_core::{
 use super::{
     FORMAT,
     read::{CodecError, Read, Reader},
+    ties,
     write::Writer,
 };
 
@@ -24,8 +25,9 @@ use super::{
 const MOST_HEADERS: usize = 1024;
 
 pub(super) fn encode(record: &Record) -> Bytes {
-    let mut w = Writer::with_room(512 + body_room(&record.state));
-    w.byte(FORMAT);
+    let mut w = Writer::new();
+    // A record without ties is written as the first format had it, so that every program can read it.
+    w.byte(if record.ties.is_some() { FORMAT } else { 1 });
     write_about(&mut w, &record.about);
     w.byte(effect_number(record.effect));
     w.maybe(record.print.as_ref(), write_print);
@@ -51,8 +53,13 @@ pub(super) fn encode(record: &Record) -> Bytes {
         w.text(&resolved.reason);
         w.number(resolved.wall.0);
     });
-    // Room for what later formats add: groups, compensation, regions. Format 1 has none.
-    w.number(0);
+    match &record.ties {
+        None => w.number(0),
+        Some(ties) => {
+            w.number(1);
+            ties::write(&mut w, ties);
+        }
+    }
     w.sealed()
 }
 
@@ -87,31 +94,24 @@ pub(super) fn decode(bytes: &Bytes, surface_tag: Tag, tenant_tag: Tag) -> Read<R
             wall: WallMillis(r.number("resolution time")?),
         })
     })?;
-    if r.number("extensions")? != 0 {
-        return Err(CodecError::Invalid { what: "extension" });
-    }
+    let ties = match (r.format(), r.number("extensions")?) {
+        (1, 0) => None,
+        (2, 1) => Some(Arc::new(ties::read(&mut r)?)),
+        (_, _) => return Err(CodecError::Invalid { what: "extension" }),
+    };
     r.finish()?;
-    Ok(Record { about: Arc::new(about), effect, print, guard_before, attempt, rules, state, past, evidence, resolved })
+    let about = Arc::new(about);
+    Ok(Record { about, effect, print, guard_before, attempt, rules, state, past, evidence, resolved, ties })
 }
 
-fn body_room(state: &State) -> usize {
-    match state {
-        State::Committed(done) | State::Rejected(done) => match &done.outcome.body {
-            Body::Inline(bytes) => bytes.len(),
-            Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => 0,
-        },
-        State::Pending(_) | State::Open(_) | State::InDoubt(_) | State::Tombstone(_) => 0,
-    }
-}
-
-fn write_about(w: &mut Writer, about: &About) {
+pub(super) fn write_about(w: &mut Writer, about: &About) {
     w.text(&about.surface);
     w.text(&about.tenant);
     w.maybe(about.principal.as_ref(), Writer::text);
     w.fixed(&about.key_hash);
 }
 
-fn read_about(r: &mut Reader<'_>, surface_tag: Tag, tenant_tag: Tag) -> Read<About> {
+pub(super) fn read_about(r: &mut Reader<'_>, surface_tag: Tag, tenant_tag: Tag) -> Read<About> {
     Ok(About {
         surface: r.text("surface")?,
         tenant: r.text("tenant")?,
@@ -122,7 +122,7 @@ fn read_about(r: &mut Reader<'_>, surface_tag: Tag, tenant_tag: Tag) -> Read<Abo
     })
 }
 
-fn write_print(w: &mut Writer, print: &Fingerprint) {
+pub(super) fn write_print(w: &mut Writer, print: &Fingerprint) {
     w.byte(print.digests().count() as u8);
     for (scheme, digest) in print.digests() {
         w.byte(scheme.0);
@@ -130,7 +130,7 @@ fn write_print(w: &mut Writer, print: &Fingerprint) {
     }
 }
 
-fn read_print(r: &mut Reader<'_>) -> Read<Fingerprint> {
+pub(super) fn read_print(r: &mut Reader<'_>) -> Read<Fingerprint> {
     let what = "fingerprint";
     let count = r.byte(what)?;
     if count == 0 {
@@ -294,7 +294,11 @@ fn write_outcome(w: &mut Writer, outcome: &Outcome) {
         w.text(name);
         w.bytes(value);
     }
-    match &outcome.body {
+    write_body(w, &outcome.body);
+}
+
+pub(super) fn write_body(w: &mut Writer, body: &Body) {
+    match body {
         Body::Empty => w.byte(1),
         Body::Inline(bytes) => {
             w.byte(2);
@@ -322,7 +326,12 @@ fn read_outcome(r: &mut Reader<'_>) -> Read<Outcome> {
     let class = read_class(r)?;
     let status = r.small("status")?;
     let headers = r.list("headers", MOST_HEADERS, |r| Ok((r.text("header name")?, r.bytes("header value")?)))?;
-    let body = match r.byte("body")? {
+    let body = read_body(r)?;
+    Ok(Outcome { class, status, headers, body })
+}
+
+pub(super) fn read_body(r: &mut Reader<'_>) -> Read<Body> {
+    Ok(match r.byte("body")? {
         1 => Body::Empty,
         2 => Body::Inline(r.bytes("body")?),
         3 => Body::Stored {
@@ -333,33 +342,32 @@ fn read_outcome(r: &mut Reader<'_>) -> Read<Outcome> {
         4 => Body::Uncaptured { length: r.number("body length")?, digest: r.fixed("body digest")? },
         5 => Body::Handle(r.text("handle")?),
         _ => return Err(CodecError::Invalid { what: "body" }),
-    };
-    Ok(Outcome { class, status, headers, body })
+    })
 }
 
-fn write_anchor(w: &mut Writer, anchor: Anchor) {
+pub(super) fn write_anchor(w: &mut Writer, anchor: Anchor) {
     match anchor {
         Anchor::Write => w.maybe(None::<u64>, Writer::number),
         Anchor::At(at) => w.maybe(Some(at.0), Writer::number),
     }
 }
 
-fn read_anchor(r: &mut Reader<'_>) -> Read<Anchor> {
+pub(super) fn read_anchor(r: &mut Reader<'_>) -> Read<Anchor> {
     Ok(r.maybe("stamp", |r| r.number("stamp"))?.map_or(Anchor::Write, |at| Anchor::At(Stamp(at))))
 }
 
-fn write_span(w: &mut Writer, span: Span) {
+pub(super) fn write_span(w: &mut Writer, span: Span) {
     match span {
         Span::Forever => w.maybe(None::<u64>, Writer::number),
         Span::For(length) => w.maybe(Some(length.0), Writer::number),
     }
 }
 
-fn read_span(r: &mut Reader<'_>) -> Read<Span> {
+pub(super) fn read_span(r: &mut Reader<'_>) -> Read<Span> {
     Ok(r.maybe("span", |r| r.number("span"))?.map_or(Span::Forever, |length| Span::For(Millis(length))))
 }
 
-const fn effect_number(effect: Effect) -> u8 {
+pub(super) const fn effect_number(effect: Effect) -> u8 {
     match effect {
         Effect::Pure => 1,
         Effect::Idempotent => 2,
@@ -369,7 +377,7 @@ const fn effect_number(effect: Effect) -> u8 {
     }
 }
 
-fn read_effect(r: &mut Reader<'_>) -> Read<Effect> {
+pub(super) fn read_effect(r: &mut Reader<'_>) -> Read<Effect> {
     let number = r.byte("effect")?;
     Effect::ALL
         .into_iter()

@@ -21,6 +21,7 @@ pub(super) type Read<T> = Result<T, CodecError>;
 /// Takes values off the front of a buffer, checking every length against what is left.
 pub(super) struct Reader<'a> {
     whole: &'a Bytes,
+    format: u8,
     at: usize,
     end: usize,
 }
@@ -41,7 +42,12 @@ impl<'a> Reader<'a> {
         if crc32c::crc32c(body) != u32::from_le_bytes(*sum) {
             return Err(CodecError::Checksum);
         }
-        Ok(Self { whole, at: 1, end: body.len() })
+        Ok(Self { whole, format: version, at: 1, end: body.len() })
+    }
+
+    /// The format that this was written in.
+    pub(super) const fn format(&self) -> u8 {
+        self.format
     }
 
     fn take(&mut self, length: usize, what: &'static str) -> Read<&'a [u8]> {

@@ -1,11 +1,23 @@
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
+
+use bytes::Bytes;
 
 /// Appends values to a buffer in their stored form.
 pub(super) struct Writer(Vec<u8>);
 
+thread_local! {
+    /// Each thread writes into the same buffer again and again; what is handed out is cut to its length.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// A buffer that has grown beyond this is not kept.
+const MOST_KEPT: usize = 64 * 1024;
+
 impl Writer {
-    pub(super) fn with_room(bytes: usize) -> Self {
-        Self(Vec::with_capacity(bytes))
+    pub(super) fn new() -> Self {
+        let mut buffer = BUFFER.take();
+        buffer.clear();
+        Self(buffer)
     }
 
     pub(super) fn byte(&mut self, byte: u8) {
@@ -44,9 +56,13 @@ impl Writer {
         }
     }
 
-    pub(super) fn sealed(mut self) -> bytes::Bytes {
+    pub(super) fn sealed(mut self) -> Bytes {
         let sum = crc32c::crc32c(&self.0);
         self.0.extend_from_slice(&sum.to_le_bytes());
-        self.0.into()
+        let sealed = Bytes::copy_from_slice(&self.0);
+        if self.0.capacity() <= MOST_KEPT {
+            BUFFER.set(self.0);
+        }
+        sealed
     }
 }

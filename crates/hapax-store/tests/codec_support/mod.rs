@@ -6,8 +6,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use hapax_core::{
-    Anchor, Body, BodyId, Effect, Fence, Fingerprint, Millis, Nonce, Outcome, OutcomeClass, Record, Span, Stamp, State,
-    Tag, Version, WallMillis,
+    Anchor, Body, BodyId, Compensation, CompensationInput, Effect, Fence, Fingerprint, Honoured, Id, Millis, Nonce,
+    Outcome, OutcomeClass, Record, Span, Stamp, State, Tag, Ties, Version, WallMillis,
     identity::Scheme,
     policy::{AfterWindow, OnLapse},
     record::{About, Attempt, End, Evidence, Final, InDoubt, Lease, Open, Past, Pending, Resolved, Rules, Tombstone},
@@ -114,6 +114,7 @@ pub fn record(state: State, end: End) -> Record {
         past: Vec::new(),
         evidence: Vec::new(),
         resolved: None,
+        ties: None,
     }
 }
 
@@ -289,7 +290,7 @@ fn print() -> impl Strategy<Value = Fingerprint> {
     vec(any::<(u8, [u8; 32])>(), 1..=4).prop_map(|digests| {
         let mut rest = digests.into_iter().map(|(scheme, digest)| (Scheme(scheme), digest));
         let first = rest.next().map_or(Fingerprint::of(Scheme(0), [0; 32]), |(scheme, d)| Fingerprint::of(scheme, d));
-        rest.fold(first, |print, (scheme, digest)| print.and(scheme, digest).unwrap_or(print))
+        rest.fold(first, |print, (scheme, digest)| print.clone().and(scheme, digest).unwrap_or(print))
     })
 }
 
@@ -368,9 +369,9 @@ pub fn any_record() -> impl Strategy<Value = Record> {
     let resolved =
         (text(), text(), number()).prop_map(|(actor, reason, wall)| Resolved { actor, reason, wall: WallMillis(wall) });
     let head = (about, prop::sample::select(&Effect::ALL[..]), option::of(print()), option::of(print()));
-    let tail = (vec(past, 0..=8), vec(evidence, 0..=4), option::of(resolved));
+    let tail = (vec(past, 0..=8), vec(evidence, 0..=4), option::of(resolved), option::of(ties()));
     (head, attempt(), rules(), state(), tail).prop_map(
-        |((about, effect, print, guard_before), attempt, rules, state, (past, evidence, resolved))| Record {
+        |((about, effect, print, guard_before), attempt, rules, state, (past, evidence, resolved, ties))| Record {
             about,
             effect,
             print,
@@ -381,6 +382,28 @@ pub fn any_record() -> impl Strategy<Value = Record> {
             past,
             evidence,
             resolved,
+            ties: ties.map(Arc::new),
+        },
+    )
+}
+
+fn ties() -> impl Strategy<Value = Ties> {
+    let bytes = || vec(any::<u8>(), 0..40).prop_map(Bytes::from);
+    let input =
+        prop_oneof![bytes().prop_map(CompensationInput::Given), text().prop_map(CompensationInput::FromOutcome),];
+    let compensation = (text(), input).prop_map(|(name, input)| Compensation { name, input });
+    let honoured = (option::of(number()), number()).prop_map(|(from, window)| Honoured {
+        from: from.map_or(Anchor::Write, |at| Anchor::At(Stamp(at))),
+        window: Millis(window),
+    });
+    let (group, run) = (option::of(any::<[u8; 32]>()), option::of(any::<[u8; 16]>()));
+    (group, run, option::of(compensation), any::<bool>(), option::of(honoured)).prop_map(
+        |(group, run, compensation, held, honoured)| Ties {
+            group: group.map(Id),
+            run: run.map(Tag),
+            compensation,
+            held,
+            honoured,
         },
     )
 }

@@ -116,7 +116,7 @@ fn judge_replay(log: &Log, answer: &Answer<'_>, jumps: bool) -> Result<(), Strin
             closest = "8: an answer was given again after its retention";
             continue;
         }
-        if *guarded && record.print.is_some_and(|kept| !kept.matches(&crate::bridge::print(*print))) {
+        if *guarded && record.print.as_ref().is_some_and(|kept| !kept.matches(&crate::bridge::print(*print))) {
             closest = "4: the answer to another request";
             continue;
         }

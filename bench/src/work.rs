@@ -1,0 +1,71 @@
+//! The work that is timed by the benchmarks, and whose allocations are counted by a program of their own: counting costs
+//! more than many an allocation, and would be measured along.
+
+use bytes::Bytes;
+use hapax_core::{Fingerprint, Id, Outcome, Recorded, Replay, Stamp, Tag, WallMillis};
+use hapax_engine::{
+    Begun, Engine, InScope,
+    gate::{Gate, GateSize},
+};
+
+pub(crate) const PAIRS: u64 = 2_000;
+pub(crate) const ENTRIES: u64 = 1_000_000;
+const BODY: usize = 64;
+
+/// Begins and completes each of them once.
+pub(crate) async fn make_pairs(engine: &Engine, scope: &InScope, body: &Bytes) {
+    for key in 0..PAIRS {
+        let begun = scope.clone().key(key).begin().await;
+        let Ok(Begun::Execute(ticket)) = begun else { panic!("every begin runs: {begun:?}") };
+        let done = ticket.complete(engine, Outcome::success(body.clone())).await;
+        assert!(done.is_ok_and(|stepped| stepped.is_done()), "every complete is taken");
+    }
+}
+
+/// Asks for each of them again.
+pub(crate) async fn replay_all(scope: &InScope) {
+    for key in 0..PAIRS {
+        let replayed = scope.clone().key(key).begin().await;
+        assert!(matches!(replayed, Ok(Begun::Replay(_))), "what was completed is replayed");
+    }
+}
+
+pub(crate) fn bodies() -> Vec<Bytes> {
+    let bodies: Vec<Bytes> = (0..ENTRIES).map(|number| Bytes::from(number.to_le_bytes().repeat(BODY / 8))).collect();
+    // A body that is shared keeps a count of its holders; that is part of the body, not of the entry.
+    drop(bodies.clone());
+    bodies
+}
+
+pub(crate) fn full_gate(bodies: &[Bytes]) -> Gate {
+    let gate = Gate::new(GateSize { entries: 2 * ENTRIES as usize, bytes: usize::MAX / 2, tenant_share: 1 });
+    for (number, body) in bodies.iter().enumerate() {
+        gate.insert(&id(number as u64), Tag([1; 16]), Some(&print(number as u64)), &replay(body), None);
+    }
+    assert_eq!(gate.len() as u64, ENTRIES, "all of them fit");
+    gate
+}
+
+/// Spread like a digest, made as cheaply as possible: the figure is about the look-up.
+pub(crate) fn id(number: u64) -> Id {
+    let mut bytes = [0; 32];
+    for (at, chunk) in bytes.chunks_mut(8).enumerate() {
+        let word = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 * 17 + 3);
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    Id(bytes)
+}
+
+pub(crate) fn print(number: u64) -> Fingerprint {
+    Fingerprint::of(hapax_core::identity::Scheme::RAW_V1, id(number ^ 0x5555).0)
+}
+
+pub(crate) fn replay(body: &Bytes) -> Replay {
+    Replay {
+        answer: Recorded::Whole(Outcome::success(body.clone())),
+        rejected: false,
+        decided_wall: WallMillis(1),
+        expires: Some(Stamp(1_000)),
+        attempt: 1,
+    }
+}

@@ -1,0 +1,241 @@
+//! What the gateway is told: files, flags, tenants, places outside.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use support::{Conn, Dir, Reply, Start, Upstream, get, post, request};
+
+#[test]
+fn the_start_says_where_records_are_what_is_promised_and_how_tenants_are_told_apart() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    let said = gateway.said().join("\n");
+    for words in [
+        "records   file:./hapax-data, which promises: durable",
+        "tenants   credential (a keyed digest of Authorization, X-Api-Key)",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let secret = dir.path().join("hapax-data/secret");
+    assert_eq!(std::fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+    drop(gateway);
+    let memory = Start::at(&dir).upstream(upstream.address).arg("--store", "memory:").go();
+    assert!(memory.said().join("\n").contains("which promises: best effort"));
+    drop(memory);
+    // A secret that others may read, or that is damaged, is not used.
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, said) = Start::at(&dir).upstream(upstream.address).fails();
+    assert!(code == 1 && said.contains("HX0060") && said.contains("600"), "{code} {said}");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&secret, "not hexadecimal").unwrap();
+    let (code, said) = Start::at(&dir).upstream(upstream.address).fails();
+    assert!(code == 1 && said.contains("damaged"), "{code} {said}");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_what_to_write() {
+    let dir = Dir::new();
+    for (file, words) in [
+        ("", "there is no upstream"),
+        ("[gatway]\n", "did you mean `gateway`?"),
+        ("[gateway]\nupstram = \"http://a\"\n", "did you mean `upstream`?"),
+        ("[gateway]\nupstream = \"a\"\n", "is no upstream"),
+        ("[gateway]\nlisten = \"80\"\n", "needs an address and a port"),
+        ("[gateway]\ntenant = \"header:X\"\n", "trusted_proxies"),
+        ("[gateway]\ntenant = \"jwt:sub\"\n", "jwks"),
+        ("[gateway]\ntenant = \"everybody\"\n", "`fixed:NAME`"),
+        ("[gateway]\ntls_key = \"x\"\n", "a key needs its certificate"),
+        ("[gateway]\ntrusted_proxies = [\"10.0.0.0/40\"]\n", "is no address or network"),
+        ("[upstream.a]\n", "`url`: says where it is"),
+        ("[upstream.a]\nurl = \"http://a\"\ntimeout = 5\n", "a bare number has no unit"),
+        ("[[route]]\n", "says which requests it is for"),
+        ("[[route]]\nmatch = \"post /x\"\n", "capitals"),
+        ("[[route]]\nmatch = \"POST /x\"\ndialect = \"strip\"\n", "did you mean `stripe`?"),
+        ("[[route]]\nmatch = \"POST /x\"\neffect = \"safe\"\n", "`unsafe`"),
+        ("[[route]]\nmatch = \"POST /x\"\nupstream = \"nowhere\"\n", "there is no `[upstream.nowhere]`"),
+        ("[limits]\nconnections = 0\n", "at least 1"),
+        ("[route]\nmatch = \"POST /x\"\n", "write `[[route]]`"),
+        ("[surface.http]\nlaese = \"1s\"\n", "did you mean `lease`?"),
+    ] {
+        let (code, said) = Start::at(&dir).file(file).fails();
+        assert_eq!(code, 2, "{file}: {said}");
+        assert!(said.contains(words) && said.contains("[HX00"), "{file}: {said}");
+    }
+    let (code, said) = Start::at(&dir).file("").arg("--upstream", "nonsense").fails();
+    assert!(code == 2 && said.contains("--upstream"), "{said}");
+    let (code, said) = Start::at(&dir).arg("--upstream", "http://a").arg("--store", "redis:").fails();
+    assert!(code == 1 && said.contains("write `file:DIRECTORY` or `memory:`"), "{said}");
+}
+
+/// The example of docs/gateway.md is a file that works.
+#[test]
+fn the_documented_example_is_taken() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateway.md")).unwrap();
+    let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).file(example).go();
+    assert!(gateway.said().join("\n").contains("/egress/stripe/ to https://api.stripe.com"));
+}
+
+/// Flags win over the environment, and that over the file.
+#[test]
+fn the_later_wins() {
+    let (file, env, flag) = (Upstream::counting(), Upstream::counting(), Upstream::counting());
+    let dir = Dir::new();
+    let text = format!("[gateway]\nupstream = \"http://{}\"\n", file.address);
+    let url = |upstream: &Upstream| format!("http://{}", upstream.address);
+    let gateway = Start::at(&dir).file(&text).go();
+    get(gateway.address, "/");
+    drop(gateway);
+    let gateway = Start::at(&dir).file(&text).env("HAPAX_UPSTREAM", &url(&env)).go();
+    get(gateway.address, "/");
+    drop(gateway);
+    let gateway = Start::at(&dir).file(&text).env("HAPAX_UPSTREAM", &url(&env)).upstream(flag.address).go();
+    get(gateway.address, "/");
+    assert_eq!((file.count(), env.count(), flag.count()), (1, 1, 1));
+}
+
+#[test]
+fn routes_have_their_own_rules() {
+    let (upstream, other) = (Upstream::counting(), Upstream::new(|_, _, _| Reply::json(200, "\"other\"")));
+    let dir = Dir::new();
+    let file = format!(
+        "[gateway]\nupstream = \"http://{}\"\n[upstream.other]\nurl = \"http://{}/base\"\n\
+         [[route]]\nmatch = \"POST /v1/charges\"\ndialect = \"stripe\"\nkey = \"required\"\nsurface = \"payments\"\n\
+         [[route]]\nmatch = \"* /hooks/{{rest...}}\"\nprotect = false\nupstream = \"other\"\n\
+         [[route]]\nmatch = \"PUT /things/{{id}}\"\nkey_headers = [\"X-Request-Id\"]\n",
+        upstream.address, other.address
+    );
+    let gateway = Start::at(&dir).file(&file).go();
+    let without = Conn::to(gateway.address).send(request("POST", "/v1/charges", &[], "{}")).answer();
+    assert_eq!(without.status, 400);
+    assert!(without.says("\"error\":{"), "{}", without.text());
+    for _ in 0..2 {
+        assert_eq!(post(gateway.address, "/hooks/a", "k1", "{}").text(), "\"other\"");
+    }
+    assert_eq!(other.count(), 2);
+    assert_eq!(other.asked()[0].path, "/base/hooks/a");
+    let put =
+        |path: &str| Conn::to(gateway.address).send(request("PUT", path, &[("X-Request-Id", "k1")], "{}")).answer();
+    assert!(!put("/things/1").is_replay() && put("/things/1").is_replay());
+    // The same endpoint with another parameter is another request under the same key.
+    assert_eq!(put("/things/2").status, 422);
+}
+
+#[test]
+fn egress_goes_to_the_list_and_nowhere_else() {
+    let (upstream, outside) = (Upstream::counting(), Upstream::counting());
+    let dir = Dir::new();
+    let file = format!(
+        "[gateway]\nupstream = \"http://{}\"\n[egress.pay]\nurl = \"http://{}/api\"\n",
+        upstream.address, outside.address
+    );
+    let gateway = Start::at(&dir).file(&file).go();
+    for replay in [false, true] {
+        let answer = post(gateway.address, "/egress/pay/v1/charges?x=1", "k1", "{}");
+        assert_eq!((answer.status, answer.is_replay()), (201, replay));
+    }
+    let asked = outside.asked();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].path, "/api/v1/charges?x=1");
+    assert_eq!(asked[0].header("host"), Some(outside.address.to_string().as_str()));
+    for path in ["/egress/other/v1", "/egress/", "/egress/http://evil/", "/egress/pay@evil/", "/egress//pay"] {
+        let answer = post(gateway.address, path, "k2", "{}");
+        assert_eq!(answer.status, 403, "{path}");
+        assert!(answer.says("HX0058"), "{}", answer.text());
+    }
+    for path in ["/egress/pay/../../x", "/egress/pay/%2e%2e/x", "/egress/pay/..%2fx"] {
+        assert_eq!(post(gateway.address, path, "k2", "{}").status, 400, "{path}");
+    }
+    assert_eq!((upstream.count(), outside.count()), (0, 1));
+}
+
+/// A tenant's header is believed of whom the file trusts, and of nobody else.
+#[test]
+fn a_tenant_in_a_header_is_believed_of_trusted_proxies_only() {
+    let upstream = Upstream::counting();
+    let file = |trusted: &str| {
+        format!(
+            "[gateway]\nupstream = \"http://{}\"\ntenant = \"header:X-Tenant\"\ntrusted_proxies = [\"{trusted}\"]\n",
+            upstream.address
+        )
+    };
+    let dir = Dir::new();
+    let ask = |address, headers: &[(&str, &str)]| {
+        let headers = [&[("Idempotency-Key", "k1")], headers].concat();
+        Conn::to(address).send(request("POST", "/pay", &headers, "{}")).answer()
+    };
+    let gateway = Start::at(&dir).file(&file("127.0.0.0/8")).go();
+    assert!(!ask(gateway.address, &[("X-Tenant", "a")]).is_replay());
+    assert!(!ask(gateway.address, &[("X-Tenant", "b")]).is_replay());
+    assert!(ask(gateway.address, &[("X-Tenant", "a"), ("Authorization", "whatever")]).is_replay());
+    for headers in [&[][..], &[("X-Tenant", "")], &[("X-Tenant", "a"), ("X-Tenant", "b")]] {
+        assert_eq!(ask(gateway.address, headers).status, 401);
+    }
+    drop(gateway);
+    let gateway = Start::at(&dir).file(&file("10.0.0.0/8")).go();
+    assert_eq!(ask(gateway.address, &[("X-Tenant", "a")]).status, 401);
+    assert_eq!(upstream.count(), 2);
+}
+
+/// A credential that was revoked gets no replay where the route asks the upstream first.
+#[test]
+fn a_revoked_credential_gets_no_replay() {
+    let revoked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let gone = std::sync::Arc::clone(&revoked);
+    let upstream = Upstream::new(move |asked, _, _| match asked.path.as_str() {
+        "/me" if gone.load(std::sync::atomic::Ordering::SeqCst) => Reply::json(401, "{}"),
+        "/me" => {
+            assert_eq!((asked.method.as_str(), asked.header("authorization")), ("GET", Some("Bearer one")));
+            Reply::json(200, "{}")
+        }
+        _ => Reply::json(201, "{\"secret\":true}"),
+    });
+    let dir = Dir::new();
+    let file = "[[route]]\nmatch = \"POST /pay\"\nreauthorize = \"/me\"\n";
+    let gateway = Start::at(&dir).file(file).upstream(upstream.address).go();
+    assert_eq!(post(gateway.address, "/pay", "k1", "{}").status, 201);
+    assert!(post(gateway.address, "/pay", "k1", "{}").is_replay());
+    revoked.store(true, std::sync::atomic::Ordering::SeqCst);
+    let answer = post(gateway.address, "/pay", "k1", "{}");
+    assert_eq!(answer.status, 403);
+    assert!(!answer.text().contains("secret"));
+    let paths: Vec<String> = upstream.asked().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(paths, ["/pay", "/me", "/me"]);
+}
+
+/// Keys, credentials and bodies are nowhere: not in what the gateway says, not in its records' readable parts.
+#[test]
+fn planted_secrets_appear_nowhere() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    let headers = [
+        ("Idempotency-Key", "planted-key-1"),
+        ("Authorization", "Bearer planted-token"),
+        ("Cookie", "s=planted-cookie"),
+    ];
+    let ask = |body| Conn::to(gateway.address).send(request("POST", "/pay", &headers, body)).answer();
+    let answers = [ask("\"planted-body\""), ask("\"planted-body\""), ask("\"other\"")];
+    for answer in &answers {
+        assert!(!answer.text().contains("planted") && !format!("{:?}", answer.headers).contains("planted"));
+    }
+    let said = gateway.said().join("\n");
+    gateway.kill();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir.path().join("hapax-data")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            if bytes.windows(7).any(|window| window == b"planted") {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.is_empty() && !said.contains("planted"), "{found:?} {said}");
+}

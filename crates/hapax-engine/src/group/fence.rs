@@ -1,0 +1,139 @@
+//! The epoch fence: a start is written first, then the group is asked. What it refuses is taken back.
+//!
+//! The other side, supersede, raises the epoch first and looks at the members then. So one of the two sees the other.
+
+use hapax_core::{
+    Command, Effect, Id, Policy, Record, State, Token, Verdict,
+    command::Epochs,
+    group::{Group, GroupCommand, GroupReply, WhyNot, is_listed, may_start},
+};
+use hapax_store::StoreError;
+
+use crate::{
+    begin::{Nonces, Unsure},
+    call::Prepared,
+    carry::Carried,
+    engine::{Engine, Inner},
+    error::EngineError,
+    seen::Seen,
+    steps::Stepped,
+};
+
+impl Engine {
+    /// The call with the epoch that its group has now. Whoever is overtaken by then still gets recorded answers, and
+    /// takes no key. The write that follows is checked again: this look saves it, it does not decide.
+    pub(crate) async fn with_epoch_of_now(&self, prepared: &Prepared) -> Result<Option<Prepared>, EngineError> {
+        let (Some(group), Some(Epochs { caller, .. })) = (prepared.group(), prepared.epoch) else { return Ok(None) };
+        let looked = self.inner.look_at::<Group>(&group).await?;
+        let current = match may_start(looked.record.as_ref(), caller, looked.now) {
+            Ok(()) => caller,
+            // Whatever else stands in the way of a start, it is as if somebody newer did.
+            Err(
+                WhyNot::Superseded { .. }
+                | WhyNot::Absent
+                | WhyNot::Committed { .. }
+                | WhyNot::Unwinding
+                | WhyNot::Closed
+                | WhyNot::Full,
+            ) => u64::MAX,
+        };
+        // What can be undone is listed by the group, which is where undoing starts from.
+        let compensated = prepared.ties.as_ref().is_some_and(|ties| ties.compensation.is_some());
+        let effect = if compensated && !is_listed(prepared.effect) { Effect::Compensatable } else { prepared.effect };
+        Ok(Some(Prepared { epoch: Some(Epochs { caller, current }), effect, ..prepared.clone() }))
+    }
+
+    /// A begin that is a start is checked after its write and before its ticket is given. True: it was refused, and
+    /// taken back.
+    pub(crate) async fn refused_by_group(
+        &self,
+        prepared: &Prepared,
+        nonce: hapax_core::Nonce,
+        whose: Nonces,
+        carried: &Carried,
+    ) -> Result<bool, Unsure> {
+        let Some(record) = carried.seen.record.as_deref().filter(|record| is_started_member(record)) else {
+            return Ok(false);
+        };
+        let version = carried.seen.version;
+        // Nobody was given the ticket, so what cannot be settled now is taken back later.
+        let unsure = |error: StoreError| Unsure { error: error.into(), unsettled: Some(version), waited: false };
+        if self.inner.may_go_on(&prepared.id, record).await.map_err(unsure)?.is_ok() {
+            return Ok(false);
+        }
+        let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
+        let taken_back = self.inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, command).await;
+        if taken_back.is_err() && whose == Nonces::Ours {
+            self.disown_later(prepared, nonce, version);
+        }
+        Ok(true)
+    }
+}
+
+impl Engine {
+    /// An overtaken caller that comes back with a nonce whose begin had landed unheard: nobody ran under it and nobody
+    /// will, so it does not stay to lapse into doubt.
+    pub(crate) async fn take_back_if_ours(
+        &self,
+        prepared: &Prepared,
+        nonce: hapax_core::Nonce,
+        verdict: &Verdict,
+        carried: &Carried,
+    ) {
+        let Some(record) = carried.seen.record.as_deref() else { return };
+        if !matches!(verdict, Verdict::Fenced) || record.attempt.nonce != nonce || prepared.group().is_none() {
+            return;
+        }
+        let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
+        // Where the store does not take it, the lapse says what it has to.
+        let _lapses = self.inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, command).await;
+    }
+}
+
+fn is_started_member(record: &Record) -> bool {
+    let started = matches!(&record.state, State::Pending(pending) if pending.started);
+    started && record.ties.as_ref().is_some_and(|ties| ties.group.is_some())
+}
+
+impl Inner {
+    /// Asks the group of a start that was written whether it may go on: by compare-and-set where the start has to be
+    /// listed, else by a read.
+    pub(crate) async fn may_go_on(&self, id: &Id, record: &Record) -> Result<Result<(), WhyNot>, StoreError> {
+        let Some(group) = record.ties.as_ref().and_then(|ties| ties.group) else { return Ok(Ok(())) };
+        // A member without an epoch is of no turn that could go on.
+        let epoch = record.attempt.epoch.unwrap_or(0);
+        if !is_listed(record.effect) {
+            let looked = self.look_at::<Group>(&group).await?;
+            return Ok(may_start(looked.record.as_ref(), epoch, looked.now));
+        }
+        let attempt = record.attempt.number;
+        let start = GroupCommand::Start { member: *id, attempt, epoch, effect: record.effect };
+        Ok(match self.ask(&group, &start).await? {
+            GroupReply::Started { .. } => Ok(()),
+            GroupReply::Refused(why) => Err(why),
+            // No start is answered so.
+            GroupReply::Made { .. } | GroupReply::Raised { .. } | GroupReply::Done { .. } => Err(WhyNot::Absent),
+        })
+    }
+
+    /// What a *start* comes to once its group was asked.
+    pub(crate) async fn start_in_group(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        token: Token,
+        stepped: Stepped,
+        seen: Seen,
+    ) -> Result<Stepped, EngineError> {
+        let Stepped::Done(done) = &stepped else { return Ok(stepped) };
+        let Some(record) = seen.record.clone().filter(|record| is_started_member(record)) else { return Ok(stepped) };
+        if self.may_go_on(id, &record).await?.is_ok() {
+            return Ok(stepped);
+        }
+        // Said again by somebody who may already be at it: then only that owner can say that nothing happened.
+        if !done.already {
+            self.carry(policy, id, seen, &record.about, Command::Unstart { token }).await.map_err(StoreError::from)?;
+        }
+        Ok(Stepped::Fenced)
+    }
+}

@@ -1,0 +1,205 @@
+//! The bus guard: at-least-once in, once handled. It knows no broker; an adapter hands it messages and carries out what
+//! it answers.
+
+mod letter;
+mod settle;
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use hapax_core::{
+    Effect, Millis, Policy, Span,
+    identity::{Grammar, Key, Surface, Tenant, recipes::native},
+    policy::Treatment,
+};
+use hapax_store::BoxFuture;
+
+use crate::{
+    call::{Call, IntoTenant, Wait},
+    classify::{Classify, Failure},
+    engine::Engine,
+    error::EngineError,
+};
+
+pub use letter::{DeadLetter, DeadLetters, Why};
+pub use settle::Settle;
+
+/// One delivery of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    pub stream: String,
+    pub sequence: u64,
+    /// What its sender calls the intent behind it, if it does: the same over several messages.
+    pub intent: Option<String>,
+    pub payload: Bytes,
+    /// 1 for the first delivery.
+    pub delivery: u32,
+}
+
+/// Tells the broker that a message is still being worked on.
+pub trait InProgress: Send + Sync {
+    fn say(&self) -> BoxFuture<'_, ()>;
+}
+
+/// For brokers that need no such word.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProgress;
+
+impl InProgress for NoProgress {
+    fn say(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// How a handler failed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HandlerError {
+    /// Nothing lasting happened; deliver it again after this.
+    #[error("{why}")]
+    Retryable { delay: Duration, why: String },
+    /// It would fail again.
+    #[error("{0}")]
+    Final(String),
+    /// The message cannot be read.
+    #[error("{0}")]
+    Undecodable(String),
+    /// It may have happened.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl Classify for HandlerError {
+    fn classify(&self) -> Failure {
+        match self {
+            Self::Retryable { .. } => Failure::Retryable,
+            Self::Final(_) => Failure::Final,
+            Self::Undecodable(_) => Failure::NoEffect,
+            Self::Unknown(_) => Failure::Unknown,
+        }
+    }
+}
+
+/// How the consumer is set up at the broker: what the guard's memory has to outlast.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GuardConfig {
+    pub consumer: String,
+    pub ack_wait: Duration,
+    /// `None`: unlimited; then `retention` has to be given.
+    pub max_deliveries: Option<u32>,
+    pub back_offs: Vec<Duration>,
+    pub retention: Option<Millis>,
+    /// What is known about handling a message twice.
+    pub effect: Effect,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GuardError {
+    #[error(
+        "consumer `{consumer}` is delivered to without limit, so nobody knows how long to remember; give a retention [HX0097]"
+    )]
+    Unlimited { consumer: String },
+    #[error("consumer `{consumer}` has a {what} of zero, which means nothing; give it a length [HX0097]")]
+    Zero { consumer: String, what: &'static str },
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// The least that a marker is kept.
+const LEAST: Millis = Millis::from_mins(10);
+
+impl GuardConfig {
+    /// How long a marker is kept: as long as the broker may deliver the message again.
+    pub fn kept(&self) -> Result<Millis, GuardError> {
+        let consumer = || self.consumer.clone();
+        if self.ack_wait.is_zero() {
+            return Err(GuardError::Zero { consumer: consumer(), what: "ack_wait" });
+        }
+        if let Some(given) = self.retention {
+            return if given == Millis::ZERO {
+                Err(GuardError::Zero { consumer: consumer(), what: "retention" })
+            } else {
+                Ok(given)
+            };
+        }
+        let deliveries = self.max_deliveries.ok_or_else(|| GuardError::Unlimited { consumer: consumer() })?;
+        let back_offs: Duration = self.back_offs.iter().sum();
+        let all = Millis::from_std(self.ack_wait.saturating_mul(deliveries).saturating_add(back_offs));
+        Ok(all.max(LEAST))
+    }
+}
+
+/// Guards one consumer.
+#[derive(Clone)]
+pub struct Guard {
+    engine: Engine,
+    tenant: Tenant,
+    config: Arc<GuardConfig>,
+    policy: Arc<Policy>,
+    letters: Arc<dyn DeadLetters>,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    pub fn new(
+        engine: &Engine,
+        tenant: impl IntoTenant,
+        config: GuardConfig,
+        letters: Arc<dyn DeadLetters>,
+    ) -> Result<Self, GuardError> {
+        let kept = Span::For(config.kept()?);
+        let tenant = tenant.into_tenant()?;
+        let surface = Surface::new("bus").map_err(EngineError::from)?;
+        let policy = Policy::clone(&engine.inner.policy(&surface));
+        let policy = Policy { success: kept, final_failure: Treatment::Replay(kept), ..policy }.revised();
+        Ok(Self { engine: engine.clone(), tenant, config: Arc::new(config), policy: Arc::new(policy), letters })
+    }
+
+    /// Handles one delivery: runs the handler unless the message was handled before, and says what to tell the broker.
+    /// What is to be acknowledged is durable by then.
+    pub async fn handle<F, Fut>(&self, message: Message, progress: Arc<dyn InProgress>, handler: F) -> Settle
+    where
+        F: FnOnce(Message) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), HandlerError>> + Send + 'static,
+    {
+        let call = match self.call(&message) {
+            Ok(call) => call,
+            Err(error) => return self.bury(&message, Why::Unusable(error.to_string())).await,
+        };
+        let (every, given) = (self.config.ack_wait / 3, message.clone());
+        let done = call
+            .once(move |_ticket| async move {
+                let mut handling = std::pin::pin!(handler(given));
+                loop {
+                    tokio::select! {
+                        biased;
+                        handled = handling.as_mut() => return handled,
+                        () = tokio::time::sleep(every) => progress.say().await,
+                    }
+                }
+            })
+            .await;
+        self.settle(&message, done).await
+    }
+
+    /// Known by its intent, or else by its place in its stream.
+    fn call(&self, message: &Message) -> Result<Call, EngineError> {
+        let key = match &message.intent {
+            Some(intent) => Key::new(intent, &Grammar::visible())?,
+            None => {
+                let sequence = message.sequence.to_le_bytes();
+                native::named("bus", 1, &[("stream", message.stream.as_bytes()), ("sequence", &sequence)])
+            }
+        };
+        let print = self.engine.inner.printer.of_bytes(&message.payload);
+        let policy = Arc::clone(&self.policy);
+        let scope = self.engine.surface("bus").tenant(&self.tenant).within("consumer", &self.config.consumer);
+        let call = scope.with_key(key).fingerprinted(print).effect(self.config.effect).wait(Wait::No);
+        Ok(call.set(move |prepared| prepared.policy = policy))
+    }
+}

@@ -1,0 +1,127 @@
+//! Read, decide, swap for records of other kinds than operations: groups, beats, plans, memos.
+//!
+//! Each kind has one pure function in the core; this carries it out. A command is recognised when it is said again, so
+//! a write of unknown fate needs no path of its own.
+
+use hapax_core::{
+    Id, Moment, Stamp, Version,
+    beat::Beats,
+    group::{Group, GroupPhase},
+    memo::Memo,
+    plan::Plan,
+};
+use hapax_store::{
+    Envelope, Kind, Snapshot, StoreError, Swap,
+    codec::{self, CodecError},
+};
+
+use crate::{carry::Tries, engine::Inner};
+
+/// A record of another kind.
+pub(crate) trait Other: Clone + Send + Sync {
+    fn open(envelope: &Envelope) -> Result<Self, CodecError>;
+    fn seal(&self) -> Envelope;
+    fn settle(&mut self, stamp: Stamp);
+}
+
+macro_rules! other {
+    ($kind:ty, $open:path, $seal:path) => {
+        impl Other for $kind {
+            fn open(envelope: &Envelope) -> Result<Self, CodecError> {
+                $open(envelope)
+            }
+
+            fn seal(&self) -> Envelope {
+                $seal(self)
+            }
+
+            fn settle(&mut self, stamp: Stamp) {
+                <$kind>::settle(self, stamp);
+            }
+        }
+    };
+}
+
+other!(Group, codec::open_group, codec::seal_group);
+other!(Beats, codec::open_beats, codec::seal_beats);
+other!(Plan, codec::open_plan, codec::seal_plan);
+other!(Memo, codec::open_memo, codec::seal_memo);
+
+/// A record of another kind as the store had it.
+#[derive(Clone, Debug)]
+pub(crate) struct Looked<R> {
+    pub(crate) record: Option<R>,
+    pub(crate) version: Version,
+    pub(crate) now: Stamp,
+}
+
+impl Inner {
+    pub(crate) async fn look_at<R: Other>(&self, id: &Id) -> Result<Looked<R>, StoreError> {
+        let mut tries = Tries::new(self);
+        loop {
+            match self.in_time("get", self.store.get(id)).await {
+                Ok(snapshot) => return self.looked(&snapshot, id),
+                Err(error) => tries.again(error).await?,
+            }
+        }
+    }
+
+    /// Lets `decide` judge the record until what it wants is written, or it wants nothing.
+    pub(crate) async fn decide<R: Other, T>(
+        &self,
+        id: &Id,
+        mut decide: impl FnMut(Option<&R>, Moment) -> (Option<R>, T),
+    ) -> Result<T, StoreError> {
+        let mut tries = Tries::new(self);
+        let mut looked: Looked<R> = self.look_at(id).await?;
+        loop {
+            let moment = Moment { now: looked.now, wall: self.wall_now() };
+            let (write, reply) = decide(looked.record.as_ref(), moment);
+            let Some(next) = write else { return Ok(reply) };
+            match self.in_time("swap", self.store.swap(id, looked.version, Some(next.seal()))).await {
+                Ok(Swap::Swapped { .. }) => return Ok(reply),
+                Ok(Swap::Conflict(snapshot)) => looked = self.looked(&snapshot, id)?,
+                Err(error) => {
+                    tries.again(error).await?;
+                    looked = self.look_at(id).await?;
+                }
+            }
+        }
+    }
+
+    fn looked<R: Other>(&self, snapshot: &Snapshot, id: &Id) -> Result<Looked<R>, StoreError> {
+        let opened = snapshot.record.as_ref().map(R::open).transpose();
+        let mut record = opened.map_err(|error| StoreError::Corrupt {
+            store: self.store_name.clone(),
+            place: format!("record {id}"),
+            reason: error.to_string(),
+        })?;
+        if let Some(record) = &mut record {
+            record.settle(snapshot.stamp);
+        }
+        Ok(Looked { record, version: snapshot.version, now: snapshot.now })
+    }
+
+    /// What the sweeper does to a record that is no operation: removes it when its time is over, and goes on with the
+    /// closing of a group that was cut short. How many were written.
+    pub(crate) async fn sweep_other_kind(&self, id: &Id) -> Result<usize, StoreError> {
+        let snapshot = self.in_time("get", self.store.get(id)).await?;
+        let Some(envelope) = snapshot.record else { return Ok(0) };
+        if envelope.kind == Kind::OPERATION {
+            return Ok(0);
+        }
+        if envelope.gone.is_some_and(|gone| gone.resolve(snapshot.stamp) <= snapshot.now) {
+            let swapped = self.in_time("swap", self.store.swap(id, snapshot.version, None)).await?;
+            return Ok(usize::from(matches!(swapped, Swap::Swapped { .. })));
+        }
+        if envelope.kind == Kind::GROUP {
+            // A damaged one is everybody's trouble who asks for it, not the sweeper's.
+            let closing = codec::open_group(&envelope).is_ok_and(|group| group.phase == GroupPhase::Closing);
+            if closing {
+                self.finish_closing(id).await?;
+                return Ok(1);
+            }
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,22 @@
+//! The surfaces that Hapax itself records on, each under the preset made for it unless somebody sets another policy.
+
+use std::sync::{Arc, LazyLock};
+
+use hapax_core::{Policy, Preset};
+
+const OURS: [(&str, Preset); 7] = [
+    ("activity", Preset::Activity),
+    ("beat", Preset::Beat),
+    ("bus", Preset::Bus),
+    ("compensation", Preset::Activity),
+    ("job", Preset::Job),
+    ("run", Preset::Run),
+    ("tool", Preset::Tool),
+];
+
+static POLICIES: LazyLock<[(&str, Arc<Policy>); 7]> =
+    LazyLock::new(|| OURS.map(|(surface, preset)| (surface, Arc::new(preset.policy()))));
+
+pub(crate) fn of(surface: &str) -> Option<&'static Arc<Policy>> {
+    POLICIES.iter().find(|(name, _)| *name == surface).map(|(_, policy)| policy)
+}

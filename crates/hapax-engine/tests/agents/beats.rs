@@ -1,0 +1,131 @@
+use hapax_core::Effect;
+use hapax_engine::{BeatError, BeatSession, Gathered, SessionBeat};
+
+use crate::support::{World, never, pay};
+
+fn new(gathered: Gathered) -> SessionBeat {
+    let Gathered::New(beat) = gathered else { panic!("{gathered:?}") };
+    beat
+}
+
+fn known(gathered: Gathered) -> SessionBeat {
+    let Gathered::Known(beat) = gathered else { panic!("{gathered:?}") };
+    beat
+}
+
+fn session(world: &World, tenant: &str) -> BeatSession {
+    world.engine().beats(tenant, "s1").unwrap()
+}
+
+/// The same messages in another order, one of them alone, all of them twice: one beat, one answer.
+#[tokio::test(start_paused = true)]
+async fn a_beat_is_found_by_any_of_its_messages_in_any_order() {
+    let world = World::new();
+    let session = session(&world, "acme");
+    let beat = new(session.gather(&["m2", "m1", "m1"]).await.unwrap());
+    assert_eq!(beat.size(), 2);
+    for again in [&["m1", "m2"][..], &["m2"], &["m1"], &["m2", "m1", "m2"]] {
+        assert_eq!(known(session.gather(again).await.unwrap()), beat);
+    }
+    assert!(matches!(session.call(&beat), Err(BeatError::NotSealed)));
+    let sealed = session.seal(&beat).await.unwrap();
+    assert!(sealed.is_sealed());
+    let answered = pay(session.call(&sealed).unwrap().effect(Effect::Unsafe), "hello").await.unwrap();
+    assert!(!answered.replayed);
+    // A redelivery of any member finds the beat, and its answer.
+    let redelivered = known(session.gather(&["m1"]).await.unwrap());
+    assert!(never(session.call(&redelivered).unwrap().effect(Effect::Unsafe)).await.unwrap().replayed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absorbed_message_belongs_to_the_beat_until_it_is_sealed() {
+    let world = World::new();
+    let session = session(&world, "acme");
+    let beat = new(session.gather(&["m1"]).await.unwrap());
+    let other = new(session.gather(&["x1"]).await.unwrap());
+    let (grown, elsewhere) = session.absorb(&beat, &["m2", "x1"]).await.unwrap();
+    assert_eq!((grown.size(), elsewhere), (2, vec![("x1".to_owned(), other.number())]));
+    assert_eq!(known(session.gather(&["m2"]).await.unwrap()).number(), beat.number());
+    let sealed = session.seal(&grown).await.unwrap();
+    assert!(matches!(session.absorb(&sealed, &["m3"]).await, Err(BeatError::Beat(_))));
+    // What it has already it is told again.
+    assert_eq!(session.absorb(&sealed, &["m2"]).await.unwrap().0, sealed);
+}
+
+/// Half of what arrives was answered before. The answer names the beats, and what is left to answer.
+#[tokio::test(start_paused = true)]
+async fn a_partial_overlap_names_the_beats_and_what_is_unanswered() {
+    let world = World::new();
+    let session = session(&world, "acme");
+    let first = new(session.gather(&["m1", "m2"]).await.unwrap());
+    let second = new(session.gather(&["m3"]).await.unwrap());
+    let Gathered::Overlap { mut found, beats, unanswered } = session.gather(&["m4", "m3", "m1"]).await.unwrap() else {
+        panic!("they overlap")
+    };
+    found.sort();
+    assert_eq!(found, [("m1".to_owned(), first.number()), ("m3".to_owned(), second.number())]);
+    assert_eq!((beats.len(), unanswered), (2, vec!["m4".to_owned()]));
+    assert!(matches!(session.gather(&["m4"]).await.unwrap(), Gathered::New(_)));
+}
+
+/// Past the commit point of its turn nothing is absorbed: the message gets a turn of its own.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_absorbed_into_a_committed_turn() {
+    let world = World::new();
+    let engine = world.engine();
+    let session = session(&world, "acme");
+    let group = engine.group("acme", "talk").unwrap();
+    let turn = group.create().await.unwrap();
+    let beat = new(session.gather(&["m1"]).await.unwrap());
+    let (grown, _) = session.absorb_into(&group, &turn, &beat, &["m2"]).await.unwrap();
+    assert_eq!(grown.size(), 2);
+    group.commit().await.unwrap();
+    assert!(matches!(session.absorb_into(&group, &turn, &beat, &["m3"]).await, Err(BeatError::Group(_))));
+    assert!(matches!(session.gather(&["m3"]).await.unwrap(), Gathered::New(_)));
+}
+
+/// Two gateways deliver overlapping sets at once, on real threads: each message ends in exactly one beat.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn racing_deliveries_put_each_message_into_one_beat() {
+    for _ in 0..100 {
+        let world = World::new();
+        let sets: [&[&str]; 4] = [&["m1", "m2"], &["m2", "m3"], &["m3", "m1"], &["m2", "m1"]];
+        let tasks = sets.map(|set| {
+            let session = session(&world, "acme");
+            tokio::spawn(async move { session.gather(set).await.unwrap() })
+        });
+        let mut made = Vec::new();
+        for task in tasks {
+            if let Gathered::New(beat) = task.await.unwrap() {
+                made.push(beat.number());
+            }
+        }
+        let session = session(&world, "acme");
+        for message in ["m1", "m2", "m3"] {
+            match session.gather(&[message]).await.unwrap() {
+                Gathered::Known(beat) => assert!(made.contains(&beat.number())),
+                Gathered::New(_) => {}
+                Gathered::Overlap { .. } => panic!("one message in two beats"),
+            }
+        }
+        // Another tenant's session of the same name has none of them.
+        assert!(matches!(
+            world.engine().beats("other", "s1").unwrap().gather(&["m1"]).await.unwrap(),
+            Gathered::New(_)
+        ));
+    }
+}
+
+/// Beats are remembered for a time, and no longer: a session does not grow for ever.
+#[tokio::test(start_paused = true)]
+async fn a_beat_is_forgotten_when_its_time_is_over() {
+    let world = World::new();
+    let session = session(&world, "acme");
+    let beat = new(session.gather(&["m1"]).await.unwrap());
+    world.clock.jump(300_000);
+    assert_eq!(known(session.gather(&["m1"]).await.unwrap()), beat, "its turn may still be under way");
+    world.clock.jump(3_600_000);
+    world.engine().sweep().await.unwrap();
+    assert_ne!(new(session.gather(&["m1"]).await.unwrap()), beat);
+    assert!(matches!(session.seal(&beat).await, Err(BeatError::Beat(_))), "an old handle does not reach the new beat");
+}

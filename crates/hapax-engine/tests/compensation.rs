@@ -1,0 +1,387 @@
+//! Undoing what a group did: the last start first, each once, whatever dies when.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
+
+mod support;
+
+use std::sync::Arc;
+
+use hapax_core::{
+    Effect, StateName,
+    command::{Posture, Resolution, Resolve},
+    plan::{StepState, Unwinding},
+};
+use hapax_engine::{
+    Call, Classified, Compensations, Engine, GroupHandle, Progress, Turn, UndoError, UnwindOptions, Unwound,
+};
+use parking_lot::Mutex;
+use support::{World, begin, done, id, pay, settle, soon, state};
+
+/// What a provider that knows keys has really undone, in order, and how often it was asked.
+#[derive(Default)]
+struct Undone {
+    applied: Mutex<Vec<(String, u64)>>,
+    asked: Mutex<Vec<u64>>,
+}
+
+impl Undone {
+    fn ordinals(&self) -> Vec<u64> {
+        self.applied.lock().iter().map(|(_, ordinal)| *ordinal).collect()
+    }
+}
+
+fn inverses(undone: &Arc<Undone>, effect: Effect) -> Compensations {
+    let undone = Arc::clone(undone);
+    Compensations::default().on("undo", effect, move |undo| {
+        let undone = Arc::clone(&undone);
+        async move {
+            let step: u64 = undo.input()?;
+            assert_eq!(step, undo.ordinal, "the input is the one that its effect declared");
+            undone.asked.lock().push(undo.ordinal);
+            let mut applied = undone.applied.lock();
+            if applied.iter().all(|(key, _)| *key != undo.downstream_key()) {
+                applied.push((undo.downstream_key(), undo.ordinal));
+            }
+            Ok(())
+        }
+    })
+}
+
+fn member(engine: &Engine, key: &str, turn: &Turn) -> Call {
+    support::call(engine, key).in_turn(turn)
+}
+
+/// A group that has taken three steps, one of which never came to an effect, and one that failed.
+async fn saga(engine: &Engine) -> (GroupHandle, Turn) {
+    let group = engine.group("acme", "trip").unwrap();
+    let turn = group.create().await.unwrap();
+    pay(member(engine, "flight", &turn).compensated_by("undo", &1), "F1").await.unwrap();
+    // The input stands in the outcome, and is known only with it.
+    let hotel = member(engine, "hotel", &turn).compensated_from_outcome("undo", "/number");
+    hotel.once(|_| async { Ok::<_, support::Failed>(serde_json::json!({ "number": 2 })) }).await.unwrap();
+    let declined = member(engine, "declined", &turn).compensated_by("undo", &3);
+    let refused = declined.once(|_| async { Err::<String, _>(Classified::lasting("no".to_owned())) }).await;
+    assert!(refused.is_err());
+    let given_back = begin(member(engine, "given-back", &turn).compensated_by("undo", &4)).await;
+    assert!(given_back.release(engine, hapax_core::command::Release::NoEffect).await.unwrap().is_done());
+    pay(member(engine, "car", &turn).compensated_by("undo", &5), "C1").await.unwrap();
+    (group, turn)
+}
+
+fn plan_of(unwound: Unwound) -> (Unwinding, Vec<(u64, StepState)>) {
+    match unwound {
+        Unwound::Plan { state, plan } => (state, plan.steps.iter().map(|step| (step.ordinal, step.state)).collect()),
+        Unwound::NotYet(members) => panic!("not yet: {members:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_saga_is_undone_from_its_last_step_to_its_first() {
+    let world = World::new();
+    let engine = world.engine();
+    let (group, _) = saga(&engine).await;
+    let undone = Arc::default();
+    let (state, steps) = plan_of(group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap());
+    assert_eq!(state, Unwinding::Completed);
+    assert_eq!(steps, [(5, StepState::Done), (2, StepState::Done), (1, StepState::Done)]);
+    assert_eq!(undone.ordinals(), [5, 2, 1]);
+    // Said again, also by another process, nothing runs.
+    let again = world.engine().group("acme", "trip").unwrap();
+    assert_eq!(plan_of(again.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap()).0, Unwinding::Completed);
+    assert_eq!(*undone.asked.lock(), [5, 2, 1]);
+}
+
+/// The process that undoes dies after each of its writes in turn, and another one goes on. With inverses that forward
+/// their key, each is applied once and in order, wherever it died.
+#[tokio::test(start_paused = true)]
+async fn crashed_between_any_two_steps_each_inverse_happens_once_and_in_order() {
+    let mut crashes = 0;
+    for writes in 0.. {
+        let world = World::new();
+        let engine = world.engine();
+        let (group, _) = saga(&engine).await;
+        let undone: Arc<Undone> = Arc::default();
+        let inverses = inverses(&undone, Effect::Idempotent);
+        let gate = world.store.hold_swaps();
+        gate.add_permits(writes);
+        let unwinding = tokio::spawn({
+            let (group, inverses) = (group.clone(), inverses.clone());
+            async move { group.unwind(&inverses).await }
+        });
+        settle().await;
+        let finished = unwinding.is_finished();
+        unwinding.abort();
+        world.store.hold_nothing();
+        let so_far = undone.ordinals();
+        assert!([5, 2, 1].starts_with(&so_far), "died after {writes} writes: {so_far:?}");
+        if !so_far.is_empty() {
+            // The plan is written before the first inverse runs, and is the one that is gone on with.
+            assert!(group.plan().await.unwrap().is_some(), "died after {writes} writes: an inverse ran without a plan");
+        }
+        world.clock.jump(3_600_000);
+        let other = world.engine().group("acme", "trip").unwrap();
+        let (state, _) = plan_of(soon(other.unwind(&inverses)).await.unwrap());
+        assert_eq!((state, undone.ordinals()), (Unwinding::Completed, vec![5, 2, 1]), "died after {writes} writes");
+        if finished {
+            break;
+        }
+        crashes += 1;
+    }
+    assert!(crashes >= 10, "only {crashes} places to die at");
+}
+
+/// The same with inverses of which nothing is known: none is run a second time by itself. What may have happened waits
+/// for a person, and holds up what is behind it.
+#[tokio::test(start_paused = true)]
+async fn an_inverse_that_may_have_happened_is_not_run_again_but_shown_to_a_person() {
+    let (mut manual, mut completed) = (0, 0);
+    for writes in 0.. {
+        let world = World::new();
+        let engine = world.engine();
+        let (group, _) = saga(&engine).await;
+        let undone: Arc<Undone> = Arc::default();
+        let inverses = inverses(&undone, Effect::Unsafe);
+        let gate = world.store.hold_swaps();
+        gate.add_permits(writes);
+        let unwinding = tokio::spawn({
+            let (group, inverses) = (group.clone(), inverses.clone());
+            async move { group.unwind(&inverses).await }
+        });
+        settle().await;
+        let finished = unwinding.is_finished();
+        unwinding.abort();
+        world.store.hold_nothing();
+        world.clock.jump(3_600_000);
+        let engine = world.engine();
+        let other = engine.group("acme", "trip").unwrap();
+        let unwound = soon(other.unwind(&inverses)).await.unwrap();
+        let asked = undone.asked.lock().clone();
+        assert!([5, 2, 1].starts_with(&asked), "died after {writes} writes: {asked:?}");
+        match plan_of(unwound) {
+            (Unwinding::Completed, _) => completed += 1,
+            (Unwinding::Manual, steps) => {
+                manual += 1;
+                let (ordinal, _) = steps.iter().find(|(_, state)| *state == StepState::Manual).copied().unwrap();
+                let _seen = other.seen_to(ordinal, "looked at the provider's page").await.unwrap();
+                let (state, _) = plan_of(soon(other.unwind(&inverses)).await.unwrap());
+                assert_eq!(state, Unwinding::Completed);
+                assert!(undone.asked.lock().iter().filter(|asked| **asked == ordinal).count() <= 1);
+            }
+            (state, steps) => panic!("died after {writes} writes: {state:?}, {steps:?}"),
+        }
+        if finished {
+            break;
+        }
+    }
+    assert!(manual >= 3 && completed >= 3, "{manual} manual, {completed} completed");
+}
+
+/// A member is in doubt, or under way: what it did cannot be planned for. Nothing is undone before that is settled.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_undone_while_a_member_is_in_doubt() {
+    let world = World::new();
+    let engine = world.engine();
+    let (group, turn) = saga(&engine).await;
+    let lost = begin(member(&engine, "lost", &turn).compensated_by("undo", &6)).await;
+    world.clock.jump(3_600_000);
+    let undone: Arc<Undone> = Arc::default();
+    let inverses = inverses(&undone, Effect::Unsafe);
+    let unwound = group.unwind(&inverses).await.unwrap();
+    assert_eq!(unwound, Unwound::NotYet(vec![(lost.id(), Progress::InDoubt)]));
+    assert!(undone.asked.lock().is_empty());
+    let version = engine.version(&lost.id()).await.unwrap();
+    let resolution = Resolution::Committed(done("\"it happened\""));
+    let resolve = Resolve { version, resolution, actor: "ops".into(), reason: "seen there".into() };
+    assert!(engine.resolve(&lost.id(), resolve).await.unwrap().is_done());
+    let (state, _) = plan_of(group.unwind(&inverses).await.unwrap());
+    assert_eq!((state, undone.ordinals()), (Unwinding::Completed, vec![6, 5, 2, 1]));
+}
+
+/// A member is under way when the group is undone: it is waited for, and undone with the rest.
+#[tokio::test(start_paused = true)]
+async fn a_member_under_way_is_waited_for() {
+    let world = World::new();
+    let engine = world.engine();
+    let (group, turn) = saga(&engine).await;
+    let slow = begin(member(&engine, "slow", &turn).compensated_by("undo", &6)).await;
+    let undone: Arc<Undone> = Arc::default();
+    let unwinding = tokio::spawn({
+        let (group, inverses) = (group.clone(), inverses(&undone, Effect::Unsafe));
+        async move { group.unwind(&inverses).await }
+    });
+    settle().await;
+    assert!(undone.asked.lock().is_empty());
+    assert!(slow.complete(&engine, done("1")).await.unwrap().is_done());
+    assert_eq!(plan_of(soon(unwinding).await.unwrap().unwrap()).0, Unwinding::Completed);
+    assert_eq!(undone.ordinals(), [6, 5, 2, 1]);
+}
+
+/// A process dies between the mark of a start and the group's answer. The group does not list it, so it has not run, and
+/// must not hold up the undoing of all the others.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_died_before_it_was_listed_does_not_hold_up_the_rest() {
+    let world = World::new();
+    let engine = world.engine();
+    let (group, turn) = saga(&engine).await;
+    let ticket = begin(member(&engine, "died", &turn).compensated_by("undo", &6).not_started()).await;
+    let gate = world.store.hold_swaps();
+    let dying = tokio::spawn({
+        let (engine, ticket) = (engine.clone(), ticket.clone());
+        async move { ticket.start(&engine).await }
+    });
+    settle().await;
+    dying.abort();
+    drop(gate);
+    world.store.hold_nothing();
+    world.clock.jump(3_600_000);
+    assert_eq!(state(&engine, &ticket.id()).await, StateName::InDoubt);
+    let undone: Arc<Undone> = Arc::default();
+    let (state_now, _) = plan_of(group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap());
+    assert_eq!((state_now, undone.ordinals()), (Unwinding::Completed, vec![5, 2, 1]));
+    assert_eq!(state(&engine, &ticket.id()).await, StateName::Absent);
+}
+
+/// One inverse fails for good, one is known to nobody, one step has none: each has its state, and the rest is undone.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_undone_is_said_and_the_rest_is() {
+    let world = World::new();
+    let engine = world.engine();
+    let group = engine.group("acme", "trip").unwrap();
+    let turn = group.create().await.unwrap();
+    pay(member(&engine, "a", &turn).compensated_by("undo", &1), "A").await.unwrap();
+    pay(member(&engine, "b", &turn).compensated_by("fails", &2), "B").await.unwrap();
+    pay(member(&engine, "c", &turn).effect(Effect::Irreversible), "C").await.unwrap();
+    let undone: Arc<Undone> = Arc::default();
+    let inverses = inverses(&undone, Effect::Unsafe)
+        .on("fails", Effect::Unsafe, |_| async { Err(UndoError::lasting("already shipped".to_owned())) });
+    let (state, steps) = plan_of(group.unwind(&inverses).await.unwrap());
+    assert_eq!(state, Unwinding::Partial);
+    assert_eq!(steps, [(2, StepState::Failed), (1, StepState::Done)]);
+
+    let group = engine.group("acme", "other").unwrap();
+    let turn = group.create().await.unwrap();
+    pay(member(&engine, "d", &turn).compensated_by("nobody-knows", &1), "D").await.unwrap();
+    let (state, _) = plan_of(group.unwind(&inverses).await.unwrap());
+    assert_eq!(state, Unwinding::Manual);
+    assert!(group.plan().await.unwrap().unwrap().steps[0].note.as_ref().unwrap().contains("nobody-knows"));
+    let known = inverses.on("nobody-knows", Effect::Unsafe, |_| async { Ok(()) });
+    let _again = group.retry_inverse(1).await.unwrap();
+    assert_eq!(plan_of(group.unwind(&known).await.unwrap()).0, Unwinding::Completed);
+}
+
+/// An inverse fails for now: it is tried again, and where that does not help, later, from where it stood.
+#[tokio::test(start_paused = true)]
+async fn an_inverse_that_fails_for_now_is_gone_on_with_later() {
+    let world = World::new();
+    let engine = world.engine();
+    let group = engine.group("acme", "trip").unwrap();
+    let turn = group.create().await.unwrap();
+    pay(member(&engine, "a", &turn).compensated_by("undo", &1), "A").await.unwrap();
+    pay(member(&engine, "b", &turn).compensated_by("flaky", &2), "B").await.unwrap();
+    let undone: Arc<Undone> = Arc::default();
+    let left = Arc::new(Mutex::new(4_u32));
+    let flaky = inverses(&undone, Effect::Unsafe).on("flaky", Effect::Unsafe, move |_| {
+        let left = Arc::clone(&left);
+        async move {
+            let mut left = left.lock();
+            *left = left.saturating_sub(1);
+            if *left == 0 { Ok(()) } else { Err(UndoError::retryable("busy".to_owned())) }
+        }
+    });
+    let options = UnwindOptions { tries: 2, ..UnwindOptions::default() };
+    let (state, _) = plan_of(group.unwind_with(&flaky, options).await.unwrap());
+    assert_eq!(
+        (state, undone.ordinals()),
+        (Unwinding::Running, vec![]),
+        "the first step is not run before the second is done"
+    );
+    let (state, _) = plan_of(group.unwind_with(&flaky, options).await.unwrap());
+    assert_eq!((state, undone.ordinals()), (Unwinding::Completed, vec![1]));
+}
+
+/// An inverse that was done long ago is not done again because its own record has expired: the group was still open.
+#[tokio::test(start_paused = true)]
+async fn an_inverse_is_remembered_as_long_as_its_group_is_undone() {
+    let world = World::new();
+    let engine = world.engine();
+    let (group, _) = saga(&engine).await;
+    let undone: Arc<Undone> = Arc::default();
+    let inverses = inverses(&undone, Effect::Unsafe);
+    // Dies after the last inverse took effect and was recorded, before the plan says so.
+    let gate = world.store.hold_swaps();
+    let mut writes = 0;
+    let unwinding = tokio::spawn({
+        let (group, inverses) = (group.clone(), inverses.clone());
+        async move { group.unwind(&inverses).await }
+    });
+    while undone.asked.lock().is_empty() {
+        gate.add_permits(1);
+        writes += 1;
+        settle().await;
+        assert!(writes < 100);
+    }
+    // One more write is on its way: the record of the inverse.
+    unwinding.abort();
+    world.store.hold_nothing();
+    settle().await;
+    world.clock.jump(40 * 86_400_000);
+    let engine = world.engine();
+    engine.sweep().await.unwrap();
+    let other = engine.group("acme", "trip").unwrap();
+    let (state, _) = plan_of(soon(other.unwind(&inverses)).await.unwrap());
+    assert!(matches!(state, Unwinding::Completed | Unwinding::Manual), "{state:?}");
+    assert_eq!(undone.asked.lock().iter().filter(|ordinal| **ordinal == 5).count(), 1);
+}
+
+/// C9: a probe says that the effect has not happened, the paused owner wakes and acts. *Not applied* opens the operation
+/// only if the effect is prevented or the owner can no longer act, also for members of a group.
+#[tokio::test(start_paused = true)]
+async fn c9_not_applied_is_not_enough_while_the_owner_may_wake() {
+    use hapax_engine::{Certainty, Found, Probed};
+    for (found, opens) in [
+        (Found::NotAppliedYet, false),
+        (Found::NotApplied(Certainty::Prevented), true),
+        (Found::NotApplied(Certainty::OwnerGone), true),
+    ] {
+        let world = World::new();
+        let answer = found.clone();
+        let probe = move |_| {
+            let answer = answer.clone();
+            async move { answer }
+        };
+        let engine = world.builder().probe("pay", probe).build().unwrap();
+        let group = engine.group("acme", "trip").unwrap();
+        let turn = group.create().await.unwrap();
+        let paused = begin(member(&engine, "k", &turn).compensated_by("undo", &1)).await;
+        world.clock.jump(3_600_000);
+        let probed = engine.probe(&paused.id()).await.unwrap();
+        let stays = state(&engine, &paused.id()).await;
+        assert_eq!(
+            (probed == Probed::Resolved, stays),
+            (opens, if opens { StateName::Open } else { StateName::InDoubt })
+        );
+        // The owner wakes and reports. Where the probe did not prevent it, its word is taken late; else it is fenced.
+        let late = paused.complete(&engine, done("1")).await.unwrap();
+        assert_eq!(late.is_done(), !opens, "{found:?}");
+    }
+}
+
+/// An operator opens a doubtful member for another attempt: a person's word, and the group lists the new attempt.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_run_again_is_undone_once() {
+    let world = World::new();
+    let engine = world.engine();
+    let group = engine.group("acme", "trip").unwrap();
+    let turn = group.create().await.unwrap();
+    let lost = begin(member(&engine, "k", &turn).compensated_by("undo", &2)).await;
+    world.clock.jump(3_600_000);
+    let version = engine.version(&lost.id()).await.unwrap();
+    let resolution = Resolution::Open(Posture::OperatorAccepted);
+    let resolve = Resolve { version, resolution, actor: "ops".into(), reason: "it did not arrive".into() };
+    assert!(engine.resolve(&lost.id(), resolve).await.unwrap().is_done());
+    pay(member(&engine, "k", &turn).compensated_by("undo", &2), "K").await.unwrap();
+    let undone: Arc<Undone> = Arc::default();
+    let (state, steps) = plan_of(group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap());
+    assert_eq!((state, steps), (Unwinding::Completed, vec![(2, StepState::Done)]));
+    assert_eq!(id(&engine, "k"), lost.id());
+}

@@ -1,0 +1,84 @@
+use hapax_store::StoreError;
+use tokio_postgres::{Error, error::SqlState};
+
+/// Why a PostgreSQL could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The URL itself is not repeated: it may hold a password.
+    #[error("this is not a PostgreSQL URL: {reason}; write postgres://[user[:password]@]host[:port]/database")]
+    Url { reason: String },
+    #[error("{server} cannot be used: {reason}")]
+    Server { server: String, reason: String },
+    #[error(
+        "{server} holds tables of version {found} in schema {schema}, and this program knows {known}; update the program"
+    )]
+    Newer { server: String, schema: String, found: i32, known: i32 },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a call wanted, for the words of its error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Call {
+    Read(&'static str),
+    Write(&'static str),
+}
+
+impl Call {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Read(name) | Self::Write(name) => name,
+        }
+    }
+}
+
+pub(crate) fn store_error(server: &str, call: Call, error: &Error) -> StoreError {
+    let store = server.to_owned();
+    let reason = format!("`{}`: {}; {}", call.name(), shown(error), next_step(error));
+    match (call, error.code()) {
+        (_, Some(code)) if *code == SqlState::DISK_FULL => StoreError::Full { store, reason },
+        // The server itself said that the statement came to nothing, unless it was on its way out.
+        (_, Some(code)) if !went_away(code) => StoreError::Unavailable { store, reason },
+        (Call::Read(_), _) => StoreError::Unavailable { store, reason },
+        (Call::Write(_), _) => StoreError::Unknown { store, reason },
+    }
+}
+
+/// Whether the connection is of no more use.
+pub(crate) fn is_lost(error: &Error) -> bool {
+    error.is_closed() || error.code().is_none_or(went_away)
+}
+
+fn went_away(code: &SqlState) -> bool {
+    let code = code.code();
+    // Connection exceptions, and a server that shuts down or comes up.
+    code.starts_with("08") || code.starts_with("57P")
+}
+
+/// The server's own words; of the client's only what cannot hold the URL.
+pub(crate) fn shown(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(said) => format!("{} ({})", said.message(), said.code().code()),
+        None => {
+            let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+            if source.is_empty() { error.to_string() } else { format!("{error}: {source}") }
+        }
+    }
+}
+
+fn next_step(error: &Error) -> &'static str {
+    match error.code().map(SqlState::code) {
+        Some("28P01" | "28000") => "check user and password in the URL",
+        Some("3D000") => "create the database, or name another one in the URL",
+        Some("42501") => "grant this user the rights of docs/stores.md",
+        Some("55P03") => "another transaction holds the row: keep transactions short",
+        Some("53300") => "it has no connection left: raise max_connections, or ask for fewer",
+        Some("53100") => "free room on its disk",
+        Some("25006") => "this is a standby, or read-only: give the address of the writer",
+        Some("57P01" | "57P02" | "57P03") => "it is stopping or starting, wait",
+        Some("42P01") => "its tables are gone: open the store anew",
+        Some(_) => "look at its log",
+        None => "check that it runs and that this machine may reach it; the next call connects anew",
+    }
+}

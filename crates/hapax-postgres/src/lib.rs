@@ -1,0 +1,32 @@
+//! Hapax on PostgreSQL.
+//!
+//! One table with one row an id, one prepared statement a call, one round trip for a first begin, for a duplicate and for
+//! a completion. The statements compare versions and move bytes; the rules stay in `hapax-core`.
+//!
+//! ```no_run
+//! # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = hapax_postgres::PostgresStore::open("postgres://localhost/app").await?;
+//! println!("{}", hapax_store::Store::durability(&store));
+//! # Ok(()) }
+//! ```
+//!
+//! For effects in the same database, [`Transactional`] commits the effect and its record together, or neither.
+
+mod bodies;
+mod durability;
+mod error;
+mod feed;
+mod migrate;
+mod options;
+mod pool;
+mod row;
+mod scan;
+mod statement;
+mod store;
+mod transactional;
+mod watch;
+
+pub use error::OpenError;
+pub use options::Options;
+pub use store::PostgresStore;
+pub use transactional::{Deed, Entered, TransactionError, Transactional};

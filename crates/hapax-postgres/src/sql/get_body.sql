@@ -1,0 +1,1 @@
+SELECT bytes FROM $$.bodies WHERE body = $1

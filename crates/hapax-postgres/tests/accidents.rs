@@ -1,0 +1,334 @@
+//! What happens between a program and its Postgres.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::sync::Arc;
+
+use hapax_core::{Id, Millis, Stamp, Version};
+use hapax_engine::{BuildError, Engine, Settings};
+use hapax_postgres::{OpenError, Options, PostgresStore};
+use hapax_store::{BoxFuture, Changes, Cursor, Due, Durability, Envelope, Index, Store, StoreError, Swap};
+use hapax_testkit::{
+    Postgres,
+    accidents::{self, ANSWER},
+    children,
+    sample::{id, number_in, numbered, put},
+};
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
+    Box::pin(async move {
+        let options = Options::new(format!("postgres://postgres@127.0.0.1:{port}/postgres")).answer_timeout(ANSWER);
+        Arc::new(PostgresStore::open_with(options).await.unwrap()) as Arc<dyn Store>
+    })
+}
+
+/// C2.
+#[tokio::test]
+async fn a_begin_that_lands_after_its_release_conflicts() {
+    let postgres = Postgres::forgetful();
+    accidents::a_begin_that_lands_after_its_release_conflicts(&open, postgres.port()).await;
+}
+
+/// C3.
+#[tokio::test]
+async fn a_begin_that_lands_after_it_was_disowned_conflicts() {
+    let postgres = Postgres::forgetful();
+    accidents::a_begin_that_lands_after_it_was_disowned_conflicts(&open, postgres.port()).await;
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_unknown_and_can_be_recognised() {
+    let postgres = Postgres::forgetful();
+    accidents::a_lost_answer_is_unknown_and_can_be_recognised(&open, postgres.port()).await;
+}
+
+#[tokio::test]
+async fn a_cut_connection_comes_back() {
+    let postgres = Postgres::forgetful();
+    accidents::a_cut_connection_comes_back(&open, postgres.port()).await;
+}
+
+#[tokio::test]
+async fn wakes_reach_other_processes() {
+    let postgres = Postgres::forgetful();
+    accidents::wakes_reach_other_processes(&open, postgres.port()).await;
+}
+
+#[tokio::test]
+async fn a_watch_outlives_its_connection() {
+    let postgres = Postgres::forgetful();
+    accidents::a_watch_outlives_its_connection(&open, postgres.port()).await;
+}
+
+#[tokio::test]
+async fn each_step_is_one_round_trip() {
+    let postgres = Postgres::forgetful();
+    accidents::each_step_is_one_round_trip(&open, postgres.port()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_survives_kill_9() {
+    let mut postgres = Postgres::start();
+    accidents::what_was_acknowledged_survives_kill_9(&open, &mut postgres).await;
+}
+
+#[tokio::test]
+async fn a_pause_past_the_lease_runs_nothing_twice() {
+    let postgres = Postgres::start();
+    accidents::a_pause_past_the_lease_runs_nothing_twice(&open, &postgres).await;
+}
+
+/// Not a test of its own: one process of a crew.
+#[tokio::test]
+async fn child() {
+    let Some(task) = children::task() else { return };
+    let (what, port) = task.split_once(' ').unwrap();
+    let store = open(port.parse().unwrap()).await;
+    match what {
+        "share" => accidents::share_keys(store).await,
+        _ => accidents::skewed(store).await,
+    }
+}
+
+#[tokio::test]
+async fn two_and_eight_processes_share_their_keys() {
+    for processes in [2, 8] {
+        let postgres = Postgres::forgetful();
+        let task = || format!("share {}", postgres.port());
+        accidents::count_together("child", processes, open(postgres.port()).await, task).await;
+    }
+}
+
+#[tokio::test]
+async fn clients_with_wrong_clocks_change_nothing() {
+    let postgres = Postgres::forgetful();
+    accidents::skewed_clocks_change_nothing("child", || format!("skew {}", postgres.port())).await;
+}
+
+async fn client(postgres: &Postgres) -> Client {
+    let (client, wire) = tokio_postgres::connect(&postgres.url(), NoTls).await.unwrap();
+    tokio::spawn(wire);
+    client
+}
+
+async fn seen(store: &dyn Store, after: Option<&Cursor>) -> (Vec<(Id, Version)>, Cursor) {
+    match store.changes(after, 100).await.unwrap() {
+        Changes::Page { items, next } => {
+            (items.into_iter().map(|change| (change.id, change.snapshot.version)).collect(), next)
+        }
+        Changes::Gap { .. } => panic!("a gap"),
+    }
+}
+
+/// P1: were the table partitioned by expiry, two begins of one id could land in two partitions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_begins_of_one_id_with_different_expiries_have_one_winner() {
+    let postgres = Postgres::forgetful();
+    let store = open(postgres.port()).await;
+    for round in 0..20 {
+        let mut begins = Vec::new();
+        for days in 0..8 {
+            let (store, id) = (store.clone(), id(round));
+            let expiry = Some(Due::After(Millis::from_days(1 + 300 * days)));
+            let record = Envelope { expiry, gone: expiry, ..numbered(days) };
+            begins.push(tokio::spawn(async move { store.swap(&id, Version::NEVER, Some(record)).await }));
+        }
+        let mut winners = 0;
+        for begin in begins {
+            winners += usize::from(matches!(begin.await.unwrap().unwrap(), Swap::Swapped { .. }));
+        }
+        assert_eq!(winners, 1, "begins of one id that went through");
+    }
+    let kind = "SELECT relkind::text, (SELECT count(*) FROM hapax.records) FROM pg_class WHERE oid = 'hapax.records'::regclass";
+    let row = client(&postgres).await.query_one(kind, &[]).await.unwrap();
+    assert_eq!((row.get::<_, &str>(0), row.get::<_, i64>(1)), ("r", 20), "one plain table, one row an id");
+}
+
+/// P2: a write takes its place in the feed, and commits after one that took a later place. A reader that has gone past it
+/// would never see it.
+#[tokio::test]
+async fn the_feed_does_not_pass_a_row_that_commits_late() {
+    let postgres = Postgres::forgetful();
+    let store = open(postgres.port()).await;
+    let (first, _) = put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
+    let (_, cursor) = seen(store.as_ref(), None).await;
+    let mut client = client(&postgres).await;
+    let slow = client.transaction().await.unwrap();
+    let update = "UPDATE hapax.records SET version = version + 1, changed = pg_current_xact_id() WHERE id = $1";
+    slow.execute(update, &[&id(1).0.as_slice()]).await.unwrap();
+    let (second, _) = put(store.as_ref(), &id(2), Version::NEVER, Some(numbered(2))).await;
+    let (early, cursor) = seen(store.as_ref(), Some(&cursor)).await;
+    assert_eq!(early, [], "what committed first has to wait for what began first");
+    slow.commit().await.unwrap();
+    let (late, _) = seen(store.as_ref(), Some(&cursor)).await;
+    assert_eq!(late, [(id(1), Version(first.0 + 1)), (id(2), second)]);
+}
+
+/// The row that stands in the way was committed after the statement had begun, so the statement cannot show it. It is read
+/// again, and counted.
+#[tokio::test]
+async fn an_empty_conflict_is_read_again_and_counted() {
+    let postgres = Postgres::forgetful();
+    let store = Arc::new(PostgresStore::open(postgres.url()).await.unwrap());
+    put(store.as_ref(), &id(7), Version::NEVER, Some(numbered(7))).await;
+    let mut client = client(&postgres).await;
+    let other = client.transaction().await.unwrap();
+    let copy = "INSERT INTO hapax.records (id, version, changed, stamp, record, surface, tenant) \
+                SELECT $1, version, pg_current_xact_id(), stamp, record, surface, tenant FROM hapax.records WHERE id = $2";
+    other.execute(copy, &[&id(1).0.as_slice(), &id(7).0.as_slice()]).await.unwrap();
+    let blocked = tokio::spawn({
+        let store = store.clone();
+        async move { store.swap(&id(1), Version::NEVER, Some(numbered(1))).await }
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    while other.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    other.commit().await.unwrap();
+    let Ok(Swap::Conflict(held)) = blocked.await.unwrap() else { panic!("somebody was there first") };
+    assert_eq!(number_in(held.record.as_ref()), Some(7));
+    assert_eq!(store.read_again(), 1);
+}
+
+/// Somebody holds the row in a long transaction. The swap gives up after the lock time-out, and has done nothing.
+#[tokio::test]
+async fn a_row_that_somebody_holds_does_not_hang_the_caller() {
+    let postgres = Postgres::forgetful();
+    let options = Options::new(postgres.url()).lock_timeout(std::time::Duration::from_millis(200));
+    let store = PostgresStore::open_with(options).await.unwrap();
+    let (version, _) = put(&store, &id(1), Version::NEVER, Some(numbered(1))).await;
+    let mut client = client(&postgres).await;
+    let holder = client.transaction().await.unwrap();
+    holder.execute("SELECT FROM hapax.records WHERE id = $1 FOR UPDATE", &[&id(1).0.as_slice()]).await.unwrap();
+    let error = store.swap(&id(1), version, Some(numbered(2))).await.expect_err("the row is held");
+    assert!(matches!(error, StoreError::Unavailable { .. }), "nothing was written: {error}");
+    assert!(error.to_string().contains("55P03"), "{error}");
+    holder.rollback().await.unwrap();
+    put(&store, &id(1), version, Some(numbered(2))).await;
+}
+
+/// Nobody waits, so nobody is told: a notification takes a lock that all commits share.
+#[tokio::test]
+async fn a_write_that_nobody_waits_for_notifies_nobody() {
+    let postgres = Postgres::forgetful();
+    let store = open(postgres.port()).await;
+    let (client, mut wire) = tokio_postgres::connect(&postgres.url(), NoTls).await.unwrap();
+    let (notes, mut heard) = tokio::sync::mpsc::channel(100);
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = std::future::poll_fn(|context| wire.poll_message(context)).await {
+            if let AsyncMessage::Notification(note) = message {
+                notes.send(note.payload().to_owned()).await.unwrap();
+            }
+        }
+    });
+    client.batch_execute("LISTEN \"hapax hapax\"").await.unwrap();
+    for number in 0..20 {
+        put(store.as_ref(), &id(number), Version::NEVER, Some(numbered(number))).await;
+    }
+    let mut watch = store.watch(&id(100)).await.unwrap();
+    put(store.as_ref(), &id(100), Version::NEVER, Some(numbered(1))).await;
+    watch.changed().await;
+    // The first that is heard is the one that was waited for.
+    assert_eq!(heard.recv().await.unwrap(), id(100).to_string());
+}
+
+/// Removals whose version nobody can need, and records that read as absent, leave the table in small batches; what stands
+/// between stays.
+#[tokio::test]
+async fn what_nobody_can_need_is_deleted() {
+    let postgres = Postgres::forgetful();
+    let options = Options::new(postgres.url()).removal_memory(Millis(200));
+    let store = PostgresStore::open_with(options).await.unwrap();
+    let past = Some(Due::At(Stamp(1_000)));
+    for number in 0..10 {
+        let (version, _) = put(&store, &id(number), Version::NEVER, Some(numbered(number))).await;
+        match number % 3 {
+            0 => drop(put(&store, &id(number), version, None).await),
+            1 => {
+                let gone = Envelope { expiry: past, gone: past, ..numbered(number) };
+                put(&store, &id(number), version, Some(gone)).await;
+            }
+            _ => {}
+        }
+    }
+    let (_, cursor) = seen(&store, None).await;
+    let (version, _) = put(&store, &id(2), store.get(&id(2)).await.unwrap().version, None).await;
+    let client = client(&postgres).await;
+    loop {
+        store.scan(Index::Expiry { until: Stamp(0) }, None, 1).await.unwrap();
+        let row = client.query_one("SELECT count(*) FROM hapax.records", &[]).await.unwrap();
+        if row.get::<_, i64>(0) == 2 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    for number in [5, 8] {
+        assert!(store.get(&id(number)).await.unwrap().record.is_some(), "{number} is still needed");
+    }
+    // Its version is forgotten, and never given out again; who has not read of its removal is told of the gap.
+    assert_eq!(store.get(&id(2)).await.unwrap().version, Version::NEVER);
+    assert!(put(&store, &id(2), Version::NEVER, Some(numbered(2))).await.0 > version);
+    assert!(matches!(store.changes(Some(&cursor), 10).await.unwrap(), Changes::Gap { .. }));
+}
+
+#[tokio::test]
+async fn what_a_server_may_lose_is_named_and_refused_where_durability_is_demanded() {
+    for (setting, word) in [("synchronous_commit=off", "synchronous_commit"), ("fsync=off", "fsync")] {
+        let postgres = Postgres::with(&[setting]);
+        let store = open(postgres.port()).await;
+        let said = store.durability();
+        assert!(matches!(&said, Durability::BestEffort(why) if why.contains(word)), "{said}");
+        let settings = Settings { demand_durable: true, ..Settings::default() };
+        let refused = Engine::builder(store).settings(settings).build();
+        assert!(matches!(refused, Err(BuildError::NotDurable { .. })), "{refused:?}");
+    }
+    let postgres = Postgres::start();
+    let store = PostgresStore::open(postgres.url()).await.unwrap();
+    assert_eq!(store.durability(), Durability::Durable);
+    // Somebody changes it while we run: the next check says so.
+    client(&postgres).await.batch_execute("ALTER ROLE postgres SET synchronous_commit = off").await.unwrap();
+    assert!(store.check().await.unwrap().to_string().contains("synchronous_commit"));
+    client(&postgres)
+        .await
+        .batch_execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+        .await
+        .unwrap();
+    let refused = PostgresStore::open(postgres.url()).await.expect_err("nothing can be written");
+    assert!(refused.to_string().contains("read-only"), "{refused}");
+}
+
+#[tokio::test]
+async fn tables_of_a_newer_program_are_refused_and_those_of_ours_are_found_again() {
+    let postgres = Postgres::forgetful();
+    let first = PostgresStore::open(postgres.url()).await.unwrap();
+    put(&first, &id(1), Version::NEVER, Some(numbered(1))).await;
+    let second = PostgresStore::open(postgres.url()).await.unwrap();
+    assert!(second.get(&id(1)).await.unwrap().record.is_some());
+    client(&postgres).await.batch_execute("INSERT INTO hapax.migrations (version) VALUES (99)").await.unwrap();
+    let refused = PostgresStore::open(postgres.url()).await.expect_err("they are newer");
+    assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn no_error_shows_the_password() {
+    let secret = "hunter2-very-secret";
+    let postgres = Postgres::forgetful();
+    let right = format!("postgres://postgres:{secret}@127.0.0.1:{}/postgres", postgres.port());
+    let store = PostgresStore::open(right.clone()).await.unwrap();
+    let shown = format!("{store:?} {:?} {}", Options::new(right), store.name());
+    assert!(!shown.contains(secret), "{shown}");
+    let urls = [
+        format!("postgres://nobody:{secret}@127.0.0.1:{}/postgres", postgres.port()),
+        format!("postgres://postgres:{secret}@127.0.0.1:{}/not-there", postgres.port()),
+        format!("postgres://postgres:{secret}@127.0.0.1:1/postgres"),
+        format!("postgres://postgres:{secret}@127.0.0.1:notaport/postgres"),
+        format!("postgres:{secret}"),
+    ];
+    for url in urls {
+        let error: OpenError = PostgresStore::open(url.clone()).await.expect_err("none of these can be opened");
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains(secret), "{shown}");
+        assert!(shown.contains("127.0.0.1") || matches!(error, OpenError::Url { .. }), "{shown}");
+        assert!(shown.contains("check") || shown.contains("write "), "it says what to do next: {shown}");
+    }
+}

@@ -1,0 +1,199 @@
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use bytes::Bytes;
+use hapax_core::{Id, Stamp, Tag, Version};
+use hapax_store::{
+    Answer, BodyId, BodyInfo, Changes, Cursor, Durability, Envelope, Index, Level, Page, Snapshot, Store, StoreError,
+    Swap, Usage, Waiters, Watch,
+};
+use parking_lot::{Mutex, RwLock};
+use redis::{Client, FromRedisValue, IntoConnectionInfo, Value};
+
+use crate::{
+    durability,
+    error::{Call, OpenError},
+    keys::Keys,
+    link::Links,
+    options::Options,
+    script::Script,
+    value,
+    watch::Listener,
+};
+
+/// Records on a Redis that others may share.
+#[derive(Debug)]
+pub struct RedisStore {
+    pub(crate) links: Arc<Links>,
+    pub(crate) keys: Keys,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) listener: Mutex<Option<Listener>>,
+    durability: RwLock<Durability>,
+    removal_memory_ms: u64,
+}
+
+impl RedisStore {
+    pub async fn open(url: impl Into<String>) -> Result<Self, OpenError> {
+        Self::open_with(Options::new(url)).await
+    }
+
+    pub async fn open_with(options: Options) -> Result<Self, OpenError> {
+        let info = options
+            .url
+            .as_str()
+            .into_connection_info()
+            .map_err(|error| OpenError::Url { reason: error.category().to_owned() })?;
+        let name = format!("redis://{}/{}", info.addr(), info.redis_settings().db());
+        let client = Client::open(info).map_err(|error| OpenError::Url { reason: error.category().to_owned() })?;
+        let keys = Keys::new(&options.prefix)?;
+        let links = Arc::new(Links::new(client, name, &options));
+        let durability = durability::ask(&links).await?;
+        Ok(Self {
+            links,
+            keys,
+            waiters: Arc::default(),
+            listener: Mutex::default(),
+            durability: RwLock::new(durability),
+            removal_memory_ms: options.removal_memory.0.max(1),
+        })
+    }
+
+    /// Asks the server anew how it is set up.
+    pub async fn check(&self) -> Result<Durability, StoreError> {
+        let durability = durability::ask(&self.links).await?;
+        self.durability.write().clone_from(&durability);
+        Ok(durability)
+    }
+
+    /// How many requests were sent, each of them one round trip.
+    #[must_use]
+    pub fn round_trips(&self) -> u64 {
+        self.links.sent.load(Relaxed)
+    }
+
+    async fn read(&self, id: &Id) -> Result<Snapshot, StoreError> {
+        let key = self.keys.record(id);
+        let (held, now): (Option<Vec<u8>>, u64) = self
+            .links
+            .run(Call::Read("get"), Script::Get, |command| {
+                command.arg(1).arg(&key);
+            })
+            .await?;
+        value::snapshot(held, Stamp(now)).map_err(|reason| self.corrupt(id, reason))
+    }
+
+    async fn write(&self, id: &Id, expected: Version, next: Option<Envelope>) -> Result<Swap, StoreError> {
+        let count = next.as_ref().map_or(0, |envelope| envelope.entries.len());
+        if count > Envelope::MOST_ENTRIES {
+            let most = Envelope::MOST_ENTRIES;
+            return Err(self.unsupported(format!("{count} index entries in one record, at most {most} are kept")));
+        }
+        let (record, highest) = (self.keys.record(id), self.keys.of(id, b"h"));
+        let items = next.as_ref().map(value::items).unwrap_or_default();
+        let tail = next.as_ref().map(|envelope| value::tail(&items, envelope)).unwrap_or_default();
+        let (done, first, second): (u64, Value, u64) = self
+            .links
+            .run(Call::Write("swap"), Script::Swap, |command| {
+                command.arg(2).arg(&record).arg(&highest);
+                command.arg(&expected.0.to_be_bytes()).arg(&tail).arg(self.removal_memory_ms).arg(self.keys.channel());
+                for item in &items {
+                    command.arg(&item.set).arg(&item.member).arg(&item.score);
+                }
+            })
+            .await?;
+        if done == 1 {
+            self.waiters.wake(id);
+            return Ok(Swap::Swapped { version: Version(self.read_value(first)?), stamp: Stamp(second) });
+        }
+        let held: Option<Vec<u8>> = self.read_value(first)?;
+        let snapshot = value::snapshot(held, Stamp(second)).map_err(|reason| self.corrupt(id, reason))?;
+        Ok(Swap::Conflict(snapshot))
+    }
+
+    pub(crate) fn read_value<T: FromRedisValue>(&self, value: Value) -> Result<T, StoreError> {
+        T::from_redis_value(value).map_err(|error| StoreError::Corrupt {
+            store: self.name(),
+            place: "an answer".into(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// A whole number as Redis writes scores.
+    pub(crate) fn number(&self, text: &[u8], what: &str) -> Result<u64, StoreError> {
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
+        number.filter(|number| *number >= 0.0).map(|number| number as u64).ok_or_else(|| StoreError::Corrupt {
+            store: self.name(),
+            place: what.to_owned(),
+            reason: "it is not a number".into(),
+        })
+    }
+
+    pub(crate) fn corrupt(&self, id: &Id, reason: String) -> StoreError {
+        StoreError::Corrupt { store: self.name(), place: format!("the record {id}"), reason }
+    }
+
+    pub(crate) fn foreign_cursor(&self) -> StoreError {
+        self.unsupported("this cursor is not one of its own".into())
+    }
+
+    fn unsupported(&self, reason: String) -> StoreError {
+        StoreError::Unsupported { store: self.name(), reason }
+    }
+}
+
+impl Store for RedisStore {
+    fn get<'a>(&'a self, id: &'a Id) -> Answer<'a, Snapshot> {
+        Box::pin(self.read(id))
+    }
+
+    fn swap<'a>(&'a self, id: &'a Id, expected: Version, next: Option<Envelope>) -> Answer<'a, Swap> {
+        Box::pin(self.write(id, expected, next))
+    }
+
+    fn watch<'a>(&'a self, id: &'a Id) -> Answer<'a, Box<dyn Watch>> {
+        Box::pin(self.watch_it(*id))
+    }
+
+    fn scan<'a>(&'a self, index: Index, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<Id>> {
+        Box::pin(self.page(index, after, limit))
+    }
+
+    fn changes<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Changes> {
+        Box::pin(self.feed(after, limit))
+    }
+
+    fn put_body<'a>(&'a self, owner: &'a Id, body: BodyId, bytes: Bytes) -> Answer<'a, ()> {
+        Box::pin(async move { self.keep_body(owner, body, &bytes).await })
+    }
+
+    fn get_body(&self, body: BodyId) -> Answer<'_, Option<Bytes>> {
+        Box::pin(self.read_body(body))
+    }
+
+    fn drop_body(&self, body: BodyId) -> Answer<'_, ()> {
+        Box::pin(self.forget_body(body))
+    }
+
+    fn bodies<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<BodyInfo>> {
+        Box::pin(self.list_bodies(after, limit))
+    }
+
+    fn usage(&self, tag: Tag) -> Answer<'_, Usage> {
+        Box::pin(self.count_all(tag))
+    }
+
+    fn durability(&self) -> Durability {
+        self.durability.read().clone()
+    }
+
+    fn level(&self) -> Level {
+        Level::Full
+    }
+
+    fn name(&self) -> String {
+        self.links.name.clone()
+    }
+
+    fn single_writer(&self) -> bool {
+        false
+    }
+}

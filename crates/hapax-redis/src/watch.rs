@@ -1,0 +1,145 @@
+//! Wake-ups from other processes.
+//!
+//! Whoever waits leaves a mark beside the record; a write that finds one publishes the id. One subscription serves the
+//! whole process. While it is lost, everybody is woken now and then to read for themselves, and once more when it is back.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use hapax_core::Id;
+use hapax_store::{StoreError, Waiters, Watch};
+use tokio::{sync::watch, time::timeout};
+
+use crate::{error::Call, keys::Keys, link::Links, script::Script, store::RedisStore};
+
+/// How long a mark lasts, and how often it is made anew.
+const MARK: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_secs(10);
+/// While there is no subscription.
+const WITHOUT: Duration = Duration::from_millis(250);
+/// For the first subscription; without it one waits all the same, and is woken now and then.
+const FIRST: Duration = Duration::from_secs(2);
+
+impl RedisStore {
+    pub(crate) async fn watch_it(&self, id: Id) -> Result<Box<dyn Watch>, StoreError> {
+        let waiter = self.waiters.join(id);
+        let mut up = self.listening();
+        let _without_it = timeout(FIRST, up.wait_for(|up| *up)).await.is_ok();
+        mark(&self.links, &self.keys, &id).await?;
+        Ok(Box::new(waiter))
+    }
+
+    /// Starts to listen at the first call: before that there may be no runtime to do it on.
+    fn listening(&self) -> watch::Receiver<bool> {
+        let mut listener = self.listener.lock();
+        listener
+            .get_or_insert_with(|| {
+                let (up, seen) = watch::channel(false);
+                let (links, keys) = (Arc::clone(&self.links), self.keys.clone());
+                let task = tokio::spawn(listen(links, keys, Arc::downgrade(&self.waiters), up));
+                Listener { seen, task }
+            })
+            .seen
+            .clone()
+    }
+}
+
+/// Ends with the store.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    seen: watch::Receiver<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn listen(links: Arc<Links>, keys: Keys, waiters: Weak<Waiters>, up: watch::Sender<bool>) {
+    loop {
+        let _lost = subscribed(&links, &keys, &waiters, &up).await;
+        up.send_replace(false);
+        let Some(waiters) = waiters.upgrade() else { return };
+        waiters.wake_all();
+        tokio::time::sleep(WITHOUT).await;
+    }
+}
+
+/// Until the subscription is lost.
+async fn subscribed(
+    links: &Links,
+    keys: &Keys,
+    waiters: &Weak<Waiters>,
+    up: &watch::Sender<bool>,
+) -> Result<(), redis::RedisError> {
+    let connecting = async {
+        let mut wire = links.client.get_async_pubsub().await?;
+        wire.subscribe(keys.channel()).await?;
+        Ok::<_, redis::RedisError>(wire)
+    };
+    let Ok(wire) = timeout(FIRST, connecting).await else { return Ok(()) };
+    let (mut sink, mut stream) = wire?.split();
+    if !mark_all(links, keys, waiters).await {
+        return Ok(());
+    }
+    up.send_replace(true);
+    // What changed while nobody listened.
+    if let Some(waiters) = waiters.upgrade() {
+        waiters.wake_all();
+    }
+    let mut again = tokio::time::interval(AGAIN);
+    again.tick().await;
+    loop {
+        tokio::select! {
+            message = std::future::poll_fn(|context| next(&mut stream, context)) => {
+                let Some(message) = message else { return Ok(()) };
+                let Some(waiters) = waiters.upgrade() else { return Ok(()) };
+                if let Ok(id) = message.get_payload_bytes().try_into() {
+                    waiters.wake(&Id(id));
+                }
+            }
+            _ = again.tick() => {
+                // A connection that died in silence is noticed here.
+                let Ok(answer) = timeout(FIRST, sink.ping::<redis::Value>()).await else { return Ok(()) };
+                answer?;
+                if !mark_all(links, keys, waiters).await {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+fn next(
+    stream: &mut redis::aio::PubSubStream,
+    context: &mut std::task::Context<'_>,
+) -> std::task::Poll<Option<redis::Msg>> {
+    futures_core::Stream::poll_next(std::pin::Pin::new(stream), context)
+}
+
+/// Makes all marks anew; whoever's was gone may have missed something, and is woken.
+async fn mark_all(links: &Links, keys: &Keys, waiters: &Weak<Waiters>) -> bool {
+    let ids = waiters.upgrade().map(|waiters| waiters.ids()).unwrap_or_default();
+    for id in ids {
+        let Ok(fresh) = mark(links, keys, &id).await else { return false };
+        if fresh && let Some(waiters) = waiters.upgrade() {
+            waiters.wake(&id);
+        }
+    }
+    true
+}
+
+/// Whether there was none.
+async fn mark(links: &Links, keys: &Keys, id: &Id) -> Result<bool, StoreError> {
+    let (marks, any) = (keys.of(id, b"w"), keys.of(id, b"W"));
+    let fresh: u64 = links
+        .run(Call::Read("watch"), Script::Mark, |command| {
+            command.arg(2).arg(&marks).arg(&any).arg(&id.0).arg(MARK.as_millis() as u64);
+        })
+        .await?;
+    Ok(fresh == 1)
+}

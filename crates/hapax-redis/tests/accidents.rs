@@ -1,0 +1,198 @@
+//! What happens between a program and its Redis.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::sync::Arc;
+
+use hapax_core::Version;
+use hapax_engine::{BuildError, Engine, Settings};
+use hapax_redis::{OpenError, Options, RedisStore};
+use hapax_store::{BoxFuture, Durability, Store};
+use hapax_testkit::{
+    Redis,
+    accidents::{self, ANSWER},
+    children,
+    sample::{id, numbered, put},
+};
+
+fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
+    Box::pin(async move {
+        let options = Options::new(format!("redis://127.0.0.1:{port}/")).answer_timeout(ANSWER);
+        Arc::new(RedisStore::open_with(options).await.unwrap()) as Arc<dyn Store>
+    })
+}
+
+/// C2.
+#[tokio::test]
+async fn a_begin_that_lands_after_its_release_conflicts() {
+    let redis = Redis::forgetful();
+    accidents::a_begin_that_lands_after_its_release_conflicts(&open, redis.port()).await;
+}
+
+/// C3.
+#[tokio::test]
+async fn a_begin_that_lands_after_it_was_disowned_conflicts() {
+    let redis = Redis::forgetful();
+    accidents::a_begin_that_lands_after_it_was_disowned_conflicts(&open, redis.port()).await;
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_unknown_and_can_be_recognised() {
+    let redis = Redis::forgetful();
+    accidents::a_lost_answer_is_unknown_and_can_be_recognised(&open, redis.port()).await;
+}
+
+#[tokio::test]
+async fn a_cut_connection_comes_back() {
+    let redis = Redis::forgetful();
+    accidents::a_cut_connection_comes_back(&open, redis.port()).await;
+}
+
+#[tokio::test]
+async fn wakes_reach_other_processes() {
+    let redis = Redis::forgetful();
+    accidents::wakes_reach_other_processes(&open, redis.port()).await;
+}
+
+#[tokio::test]
+async fn a_watch_outlives_its_connection() {
+    let redis = Redis::forgetful();
+    accidents::a_watch_outlives_its_connection(&open, redis.port()).await;
+}
+
+#[tokio::test]
+async fn each_step_is_one_round_trip() {
+    let redis = Redis::forgetful();
+    accidents::each_step_is_one_round_trip(&open, redis.port()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_survives_kill_9() {
+    let mut redis = Redis::start();
+    accidents::what_was_acknowledged_survives_kill_9(&open, &mut redis).await;
+}
+
+#[tokio::test]
+async fn a_pause_past_the_lease_runs_nothing_twice() {
+    let redis = Redis::start();
+    accidents::a_pause_past_the_lease_runs_nothing_twice(&open, &redis).await;
+}
+
+/// Not a test of its own: one process of a crew.
+#[tokio::test]
+async fn child() {
+    let Some(task) = children::task() else { return };
+    let (what, port) = task.split_once(' ').unwrap();
+    let store = open(port.parse().unwrap()).await;
+    match what {
+        "share" => accidents::share_keys(store).await,
+        _ => accidents::skewed(store).await,
+    }
+}
+
+#[tokio::test]
+async fn two_and_eight_processes_share_their_keys() {
+    for processes in [2, 8] {
+        let redis = Redis::forgetful();
+        let task = || format!("share {}", redis.port());
+        accidents::count_together("child", processes, open(redis.port()).await, task).await;
+    }
+}
+
+#[tokio::test]
+async fn clients_with_wrong_clocks_change_nothing() {
+    let redis = Redis::forgetful();
+    accidents::skewed_clocks_change_nothing("child", || format!("skew {}", redis.port())).await;
+}
+
+/// The server's clock went back, by a fail-over to a machine that is behind or by an operator. Versions and stamps of a
+/// record go on from where they were.
+#[tokio::test]
+async fn a_clock_that_went_back_repeats_no_version() {
+    let redis = Redis::forgetful();
+    let store = open(redis.port()).await;
+    let bucket = format!("hapax:{{{:02x}}}h", id(1).0[0]);
+    let ahead = 4_000_000_000_000_000_u64;
+    assert!(redis.say(&format!("SET {bucket} {ahead}")).starts_with("+OK"));
+    let (first, _) = put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
+    let (second, _) = put(store.as_ref(), &id(1), first, None).await;
+    let (third, _) = put(store.as_ref(), &id(1), second, Some(numbered(2))).await;
+    assert_eq!([first.0, second.0, third.0], [ahead + 1, ahead + 2, ahead + 3]);
+}
+
+/// Nobody waits, so nobody is told: publishing costs every server of a cluster.
+#[tokio::test]
+async fn a_write_that_nobody_waits_for_publishes_nothing() {
+    let redis = Redis::forgetful();
+    let store = open(redis.port()).await;
+    let published = || redis.say("INFO commandstats").contains("cmdstat_publish");
+    for number in 0..50 {
+        put(store.as_ref(), &id(number), Version::NEVER, Some(numbered(number))).await;
+    }
+    assert!(!published());
+    let mut watch = store.watch(&id(100)).await.unwrap();
+    put(store.as_ref(), &id(100), Version::NEVER, Some(numbered(1))).await;
+    watch.changed().await;
+    assert!(published());
+}
+
+/// A server that restarts has forgotten our scripts; it is sent them again, and the call succeeds.
+#[tokio::test]
+async fn a_server_that_forgot_the_scripts_is_sent_them_again() {
+    let redis = Redis::forgetful();
+    let store = open(redis.port()).await;
+    assert!(redis.say("SCRIPT FLUSH").starts_with("+OK"));
+    put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
+    assert!(store.get(&id(1)).await.unwrap().record.is_some());
+}
+
+#[tokio::test]
+async fn what_a_server_may_lose_is_named_and_refused_where_durability_is_demanded() {
+    let always = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""];
+    for (args, word) in [
+        (vec!["--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "allkeys-lru"], "allkeys-lru"),
+        (vec!["--appendonly", "no"], "appendonly"),
+        (vec!["--appendonly", "yes", "--appendfsync", "everysec"], "everysec"),
+    ] {
+        let redis = Redis::with(&args);
+        let store = open(redis.port()).await;
+        let said = store.durability();
+        assert!(matches!(&said, Durability::BestEffort(why) if why.contains(word)), "{said}");
+        let settings = Settings { demand_durable: true, ..Settings::default() };
+        let refused = Engine::builder(store).settings(settings).build();
+        assert!(matches!(refused, Err(BuildError::NotDurable { .. })), "{refused:?}");
+    }
+    let redis = Redis::with(&always);
+    let store = RedisStore::open(redis.url()).await.unwrap();
+    assert_eq!(store.durability(), Durability::Durable);
+    // Somebody changes it while we run: the next check says so.
+    redis.say("CONFIG SET appendfsync everysec");
+    assert!(store.check().await.unwrap().to_string().contains("everysec"));
+    assert!(store.durability().to_string().contains("everysec"));
+}
+
+#[tokio::test]
+async fn no_error_shows_the_password() {
+    let secret = "hunter2-very-secret";
+    let redis = Redis::with(&["--save", "", "--requirepass", secret]);
+    let right = format!("redis://:{secret}@127.0.0.1:{}/", redis.port());
+    let store = RedisStore::open(right.clone()).await.unwrap();
+    let shown = format!("{store:?} {:?} {}", Options::new(right), store.name());
+    assert!(!shown.contains(secret), "{shown}");
+    let urls = [
+        format!("redis://:wrong-{secret}@127.0.0.1:{}/", redis.port()),
+        format!("redis://:{secret}@127.0.0.1:1/"),
+        format!("redis://:{secret}@127.0.0.1:{}/99999", redis.port()),
+        format!("redis://:{secret}@"),
+        format!("http://:{secret}@127.0.0.1/"),
+        format!("redis://127.0.0.1:{}/", redis.port()),
+    ];
+    for url in urls {
+        let error: OpenError = RedisStore::open(url.clone()).await.expect_err("none of these can be opened");
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains(secret), "{shown}");
+        assert!(shown.contains("127.0.0.1") || matches!(error, OpenError::Url { .. }), "{shown}");
+        assert!(shown.contains("check") || shown.contains("write "), "it says what to do next: {shown}");
+    }
+    let braces = RedisStore::open_with(Options::new(redis.url()).prefix("a{b}")).await;
+    assert!(matches!(braces, Err(OpenError::Prefix { .. })), "{braces:?}");
+}

@@ -1,0 +1,68 @@
+//! A store by its URL.
+
+use std::sync::Arc;
+
+use crate::{MemoryStore, Store};
+
+/// Why a URL leads to no store. It never repeats the URL, which may hold a password.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreUrlError {
+    #[error("no store has the scheme {scheme:?}; there are memory:, file:PATH, redis://… and postgres://…")]
+    Scheme { scheme: String },
+    #[error("this program was built without {store}; build it with the feature `{feature}`")]
+    NotBuilt { store: &'static str, feature: &'static str },
+    #[cfg(feature = "ledger")]
+    #[error(transparent)]
+    Ledger(#[from] hapax_ledger::OpenError),
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Postgres(#[from] hapax_postgres::OpenError),
+    #[cfg(feature = "redis")]
+    #[error(transparent)]
+    Redis(#[from] hapax_redis::OpenError),
+}
+
+/// Opens `memory:`, `file:PATH`, `redis://…` or `postgres://…`.
+pub async fn open_store(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    match scheme {
+        "memory" => Ok(Arc::new(MemoryStore::default())),
+        "file" => file(rest),
+        "redis" => redis(url).await,
+        "postgres" | "postgresql" => postgres(url).await,
+        // Without a colon it may be anything, a password too.
+        other if other.len() == url.len() => Err(StoreUrlError::Scheme { scheme: String::new() }),
+        other => Err(StoreUrlError::Scheme { scheme: other.to_owned() }),
+    }
+}
+
+#[cfg(feature = "ledger")]
+fn file(path: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    Ok(Arc::new(hapax_ledger::Ledger::open(path)?))
+}
+
+#[cfg(not(feature = "ledger"))]
+fn file(_: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    Err(StoreUrlError::NotBuilt { store: "the embedded ledger", feature: "ledger" })
+}
+
+#[cfg(feature = "redis")]
+async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    Ok(Arc::new(hapax_redis::RedisStore::open(url).await?))
+}
+
+#[cfg(not(feature = "redis"))]
+async fn redis(_: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    Err(StoreUrlError::NotBuilt { store: "Redis", feature: "redis" })
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    Ok(Arc::new(hapax_postgres::PostgresStore::open(url).await?))
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres(_: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    Err(StoreUrlError::NotBuilt { store: "PostgreSQL", feature: "postgres" })
+}

@@ -1,0 +1,99 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use hapax_core::{Effect, Millis, Verdict};
+use hapax_engine::{Begun, Wait};
+use hapax_store::{Store, Swap};
+
+use super::{call, engine};
+use crate::{
+    children::{Crew, say},
+    sample::{id, number_in, numbered},
+};
+
+const EACH: u64 = 40;
+const KEYS: u64 = 10;
+
+/// What each process of a crew does: it adds to one number, and runs the same effects as all others.
+pub async fn share_keys(store: Arc<dyn Store>) {
+    let engine = engine(store.clone());
+    for _ in 0..EACH {
+        let mut held = store.get(&id(1)).await.unwrap();
+        loop {
+            let next = number_in(held.record.as_ref()).unwrap_or(0) + 1;
+            match store.swap(&id(1), held.version, Some(numbered(next))).await.unwrap() {
+                Swap::Swapped { version, .. } => {
+                    say(&format!("added {version}"));
+                    break;
+                }
+                Swap::Conflict(now) => held = now,
+            }
+        }
+    }
+    for key in 0..KEYS {
+        let effect = move |_| async move {
+            say(&format!("ran {key}"));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok::<_, String>(std::process::id())
+        };
+        let called = call(&engine, &format!("shared-{key}")).effect(Effect::Irreversible);
+        let done = called.wait(Wait::AtMost(Millis::from_secs(30))).once(effect).await.unwrap();
+        say(&format!("got {key} {}", done.value));
+    }
+}
+
+/// So many processes at once on the same keys: nothing is lost, nothing runs twice, all are told the same.
+pub async fn count_together(test: &str, processes: usize, store: Arc<dyn Store>, task: impl Fn() -> String) {
+    let crew = Crew::start(test, (0..processes).map(|_| task()));
+    let said: Vec<String> =
+        tokio::task::spawn_blocking(move || crew.finish()).await.unwrap().into_iter().flatten().collect();
+    let of = |what: &str| -> Vec<&str> { said.iter().filter_map(|line| line.strip_prefix(what)).collect() };
+    let added = of("added ");
+    assert_eq!(added.len() as u64, EACH * processes as u64);
+    assert_eq!(added.iter().collect::<BTreeSet<_>>().len(), added.len(), "no version is given out twice");
+    let held = number_in(store.get(&id(1)).await.unwrap().record.as_ref());
+    assert_eq!(held, Some(EACH * processes as u64), "every addition counts");
+    let ran = of("ran ");
+    assert_eq!(ran.len() as u64, KEYS, "each effect once: {ran:?}");
+    let mut answers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (key, value) in of("got ").iter().filter_map(|line| line.split_once(' ')) {
+        answers.entry(key).or_default().insert(value);
+    }
+    assert_eq!(answers.len() as u64, KEYS);
+    assert!(answers.values().all(|values| values.len() == 1), "all are told the same: {answers:?}");
+}
+
+/// What a process with a wrong clock does: it begins, and says what it is told.
+pub async fn skewed(store: Arc<dyn Store>) {
+    let engine = engine(store.clone());
+    let begun = call(&engine, "skewed").lease(Millis::from_mins(5)).wait(Wait::No).begin().await.unwrap();
+    let told = match begun {
+        Begun::Execute(_) => "execute",
+        Begun::Told(Verdict::InFlight { .. }) => "in flight",
+        Begun::Told(_) | Begun::Replay(_) | Begun::JoinedFailure(_) => "something else",
+    };
+    #[allow(clippy::disallowed_methods, reason = "the wrong clock itself")]
+    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let now = store.get(&id(2)).await.unwrap().now;
+    say(&format!("{told}|{wall}|{}", now.0));
+}
+
+/// Clients whose clocks are wrong by an hour in both directions. Time is the store's: the lease of the first holds for all
+/// others, and all are shown the same time.
+pub async fn skewed_clocks_change_nothing(test: &str, task: impl Fn() -> String) {
+    let mut times = Vec::new();
+    for (skew, wanted) in [(3_600, "execute"), (-3_600, "in flight"), (3_600, "in flight"), (0, "in flight")] {
+        let crew = Crew::start_skewed(test, task(), skew);
+        let said = tokio::task::spawn_blocking(move || crew.finish()).await.unwrap();
+        let line = said[0][0].clone();
+        let parts: Vec<&str> = line.split('|').collect();
+        assert_eq!(parts[0], wanted, "with a clock that is {skew} s wrong: {line}");
+        let (wall, store): (i64, i64) = (parts[1].parse().unwrap(), parts[2].parse().unwrap());
+        assert!((wall - store - skew * 1_000).abs() < 600_000, "the client's clock was to be {skew} s wrong: {line}");
+        times.push(store);
+    }
+    assert!(times.is_sorted() && times[3] - times[0] < 600_000, "the store's time goes its own way: {times:?}");
+}

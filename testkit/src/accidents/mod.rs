@@ -1,0 +1,82 @@
+//! What happens between a program and its store, acted out on a real server. Each function is one accident; the store
+//! under test is opened through a port, so that a [`Proxy`] can stand in between.
+
+mod crew;
+mod late;
+mod network;
+mod outage;
+mod trips;
+
+use std::{sync::Arc, time::Duration};
+
+use hapax_engine::{Call, Engine, Settings};
+use hapax_store::{BoxFuture, Store};
+
+use crate::{Postgres, Redis};
+
+pub use crew::{count_together, share_keys, skewed, skewed_clocks_change_nothing};
+pub use late::{a_begin_that_lands_after_it_was_disowned_conflicts, a_begin_that_lands_after_its_release_conflicts};
+pub use network::{
+    a_cut_connection_comes_back, a_lost_answer_is_unknown_and_can_be_recognised, a_watch_outlives_its_connection,
+    wakes_reach_other_processes,
+};
+pub use outage::{a_pause_past_the_lease_runs_nothing_twice, what_was_acknowledged_survives_kill_9};
+pub use trips::each_step_is_one_round_trip;
+
+/// Opens a store on the same data each time, through this port. Answers may take it half a second at most.
+pub type Open<'a> = &'a (dyn Fn(u16) -> BoxFuture<'static, Arc<dyn Store>> + Sync);
+
+/// The longest that a store under test waits for an answer.
+pub const ANSWER: Duration = Duration::from_millis(500);
+
+/// A server that can be treated badly.
+pub trait Server {
+    fn port(&self) -> u16;
+    fn kill(&mut self);
+    fn restart(&mut self);
+    fn pause(&self);
+    fn resume(&self);
+}
+
+macro_rules! server {
+    ($($name:ty),+) => {$(
+        impl Server for $name {
+            fn port(&self) -> u16 {
+                Self::port(self)
+            }
+            fn kill(&mut self) {
+                Self::kill(self);
+            }
+            fn restart(&mut self) {
+                Self::restart(self);
+            }
+            fn pause(&self) {
+                Self::pause(self);
+            }
+            fn resume(&self) {
+                Self::resume(self);
+            }
+        }
+    )+};
+}
+
+server!(Redis, Postgres);
+
+/// An engine that does not wait long for its store.
+pub fn engine(store: Arc<dyn Store>) -> Engine {
+    let settings = Settings { store_timeout: ANSWER * 2, store_retries: 2, ..Settings::default() };
+    Engine::builder(store).settings(settings).build().unwrap()
+}
+
+pub fn call(engine: &Engine, key: &str) -> Call {
+    engine.surface("pay").tenant("acme").key(key)
+}
+
+/// Waits for something that becomes true by itself.
+pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let patience = tokio::time::Instant::now() + Duration::from_secs(60);
+    while !holds().await {
+        assert!(tokio::time::Instant::now() < patience, "not within a minute: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

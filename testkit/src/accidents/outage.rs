@@ -1,0 +1,115 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use hapax_core::{Effect, Millis, Outcome, Verdict, Version};
+use hapax_engine::{Begun, Engine, EngineError, Stepped, Wait};
+use hapax_store::{Store, Swap};
+use parking_lot::Mutex;
+
+use super::{Open, Server, call, engine, eventually};
+use crate::sample::{id, number_in, numbered};
+
+const ROUNDS: u64 = 3;
+const WRITERS: u64 = 16;
+const DONE: u64 = 1 << 40;
+
+/// The server is killed under load, three times over. Whatever it had acknowledged is there afterwards.
+pub async fn what_was_acknowledged_survives_kill_9(open: Open<'_>, server: &mut dyn Server) {
+    let store = open(server.port()).await;
+    let next = Arc::new(AtomicU64::new(0));
+    // What was last acknowledged of each number.
+    let acknowledged: Arc<Mutex<Vec<(u64, Version, u64)>>> = Arc::default();
+    for _ in 0..ROUNDS {
+        let enough = acknowledged.lock().len() + 300;
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|_| tokio::spawn(write(store.clone(), next.clone(), acknowledged.clone(), stop.clone())))
+            .collect();
+        eventually("enough was acknowledged", async || acknowledged.lock().len() >= enough).await;
+        server.kill();
+        stop.store(true, SeqCst);
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        server.restart();
+        eventually("it reads again", async || store.get(&id(0)).await.is_ok()).await;
+        let all = acknowledged.lock().clone();
+        for (number, version, value) in all {
+            let held = store.get(&id(number)).await.unwrap();
+            assert!(held.version >= version, "{number} was acknowledged as {version} and is {}", held.version);
+            let seen = number_in(held.record.as_ref());
+            let kept = if held.version == version { seen == Some(value) } else { seen == Some(number | DONE) };
+            assert!(kept, "{number} was acknowledged as {value} and holds {seen:?}");
+        }
+    }
+}
+
+async fn write(
+    store: Arc<dyn Store>,
+    next: Arc<AtomicU64>,
+    acknowledged: Arc<Mutex<Vec<(u64, Version, u64)>>>,
+    stop: Arc<AtomicBool>,
+) {
+    while !stop.load(SeqCst) {
+        let number = next.fetch_add(1, SeqCst);
+        let mut expected = Version::NEVER;
+        for value in [number, number | DONE] {
+            match store.swap(&id(number), expected, Some(numbered(value))).await {
+                Ok(Swap::Swapped { version, .. }) => {
+                    acknowledged.lock().push((number, version, value));
+                    expected = version;
+                }
+                Ok(Swap::Conflict(held)) => panic!("nobody else writes {number}, and it holds {held:?}"),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// The server stands still for longer than a lease. What may not run again is in doubt, never run a second time; what may
+/// is taken over, and the first owner is fenced.
+pub async fn a_pause_past_the_lease_runs_nothing_twice(open: Open<'_>, server: &dyn Server) {
+    let lease = Millis(1_500);
+    let (one, other) = (engine(open(server.port()).await), engine(open(server.port()).await));
+    let begin = async |key: &str, effect: Effect| match call(&one, key).effect(effect).lease(lease).begin().await {
+        Ok(Begun::Execute(ticket)) => ticket,
+        other => panic!("expected a ticket, got {other:?}"),
+    };
+    let (charge, read) = (begin("charge", Effect::Irreversible).await, begin("read", Effect::Idempotent).await);
+    server.pause();
+    tokio::time::sleep(lease.as_std() + Duration::from_millis(300)).await;
+    charge.renew(&one).await.expect_err("the server stands still");
+    server.resume();
+
+    let told = settled(&other, "charge", Effect::Irreversible).await;
+    assert!(matches!(told, Begun::Told(Verdict::InDoubt { .. })), "irreversible work is not run again: {told:?}");
+    let told = settled(&other, "read", Effect::Idempotent).await;
+    let Begun::Execute(second) = told else { panic!("idempotent work is taken over: {told:?}") };
+    assert_eq!(second.attempt(), 2);
+
+    let done = |text: &'static str| Outcome::success(text);
+    let late = charge.complete(&one, done("charged")).await.unwrap();
+    assert!(matches!(late, Stepped::Done(done) if done.late), "its own late end counts: {late:?}");
+    let fenced = read.complete(&one, done("first")).await.unwrap();
+    assert!(matches!(fenced, Stepped::Fenced), "it was taken over: {fenced:?}");
+    assert!(second.complete(&other, done("second")).await.unwrap().is_done());
+    let replay = settled(&other, "charge", Effect::Irreversible).await;
+    assert!(matches!(replay, Begun::Replay(_)), "{replay:?}");
+}
+
+/// The first answer after the server is back.
+async fn settled(engine: &Engine, key: &str, effect: Effect) -> Begun {
+    for _ in 0..100 {
+        match call(engine, key).effect(effect).wait(Wait::No).begin().await {
+            Ok(begun) => return begun,
+            Err(EngineError::Store(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the server does not come back");
+}

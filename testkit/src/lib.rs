@@ -1,0 +1,24 @@
+//! Real servers for tests: started on free ports, with their data in temporary directories, stopped whatever happens.
+//!
+//! A server that is not installed fails the test with the command that installs it; nothing is skipped in silence.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests only")]
+#![allow(clippy::disallowed_methods, reason = "real servers take real time")]
+
+pub mod accidents;
+pub mod children;
+mod clock;
+mod dir;
+pub mod model;
+mod postgres;
+mod proxy;
+mod redis;
+pub mod sample;
+mod server;
+mod spawner;
+
+pub use clock::FakeClock;
+pub use dir::TempDir;
+pub use postgres::Postgres;
+pub use proxy::Proxy;
+pub use redis::Redis;
+pub use server::{Server, wait_until};

@@ -1,0 +1,146 @@
+use std::{fs, path::PathBuf, process::Command};
+
+use crate::{
+    FakeClock, Server, TempDir,
+    server::{Recipe, find, free_port, run},
+};
+
+/// PostgreSQL refuses to run as root.
+const USER: &str = "postgres";
+
+/// A PostgreSQL of its own.
+#[derive(Debug)]
+pub struct Postgres {
+    server: Server,
+    clock: Option<FakeClock>,
+    _dir: TempDir,
+}
+
+impl Postgres {
+    /// Durable, as it comes.
+    pub fn start() -> Self {
+        Self::launch(&[], false)
+    }
+
+    /// With settings of its own, as `name=value`.
+    pub fn with(settings: &[&str]) -> Self {
+        Self::launch(settings, false)
+    }
+
+    /// Quick and forgetful, for what is not about durability.
+    pub fn forgetful() -> Self {
+        Self::launch(&["fsync=off", "autovacuum=off"], false)
+    }
+
+    /// With a clock that can be moved; what it writes is not synced.
+    pub fn with_clock() -> Self {
+        Self::launch(&["fsync=off"], true)
+    }
+
+    fn launch(settings: &[&str], faked: bool) -> Self {
+        let dir = TempDir::new("postgres");
+        let (data, port) = (dir.join("data"), free_port());
+        let root = is_root();
+        // Making a cluster costs a second of work, a copy of one a tenth of it.
+        run(Command::new("cp").arg("-r").arg(template(root)).arg(&data));
+        run(Command::new("chmod").arg("700").arg(&data));
+        if root {
+            run(Command::new("chown").arg("-R").arg(USER).arg(dir.path()));
+        }
+        let clock = faked.then(|| FakeClock::new(dir.path()));
+        let mut args = vec!["-D".to_owned(), data.display().to_string(), "-p".to_owned(), port.to_string()];
+        let own = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"];
+        for setting in own.iter().chain(settings) {
+            args.extend(["-c".to_owned(), (*setting).to_owned()]);
+        }
+        let recipe = Recipe {
+            program: program("postgres"),
+            args,
+            envs: clock.as_ref().map(FakeClock::envs).unwrap_or_default(),
+            user: root.then_some(USER),
+            log: dir.join("log"),
+            port,
+        };
+        let mut postgres = Self { server: Server::start(recipe), clock, _dir: dir };
+        postgres.wait();
+        postgres
+    }
+
+    fn wait(&mut self) {
+        let (port, isready) = (self.server.port().to_string(), program("pg_isready"));
+        self.server.ready(|| {
+            let asked = Command::new(&isready).args(["-q", "-h", "127.0.0.1", "-p", &port]).status();
+            asked.is_ok_and(|status| status.success())
+        });
+    }
+
+    pub const fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/postgres", self.port())
+    }
+
+    pub fn clock(&self) -> &FakeClock {
+        self.clock.as_ref().expect("started with a clock")
+    }
+
+    pub fn kill(&mut self) {
+        self.server.kill();
+    }
+
+    pub fn pause(&self) {
+        self.server.pause();
+    }
+
+    pub fn resume(&self) {
+        self.server.resume();
+    }
+
+    /// On the same data and the same port.
+    pub fn restart(&mut self) {
+        self.server.launch_again();
+        self.wait();
+    }
+}
+
+/// Debian keeps PostgreSQL's own programs out of the path; the newest version wins.
+fn program(name: &str) -> PathBuf {
+    let mut places: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin").join(name)))
+        .collect();
+    places.sort();
+    places.reverse();
+    find(name, &places, "postgresql")
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+/// An empty cluster, made by whoever comes first and kept for the next test.
+fn template(root: bool) -> PathBuf {
+    let initdb = program("initdb");
+    let version =
+        initdb.components().rev().nth(2).map_or_else(String::new, |part| part.as_os_str().to_string_lossy().into());
+    let template = std::env::temp_dir().join(format!("hapax-testkit-cluster-{version}-{}", u8::from(root)));
+    if template.is_dir() {
+        return template;
+    }
+    let dir = TempDir::new("initdb");
+    let fresh = dir.join("data");
+    fs::create_dir(&fresh).unwrap();
+    let mut init = Command::new("setpriv");
+    if root {
+        run(Command::new("chown").arg("-R").arg(USER).arg(dir.path()));
+        init.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
+    }
+    init.arg("--").arg(&initdb).arg("-D").arg(&fresh);
+    run(init.args(["-U", USER, "-A", "trust", "-E", "UTF8", "--locale", "C", "--no-sync"]));
+    // Whole or not at all; if another was quicker, its cluster is as good.
+    let _ = fs::rename(&fresh, &template);
+    template
+}

@@ -1,0 +1,68 @@
+//! The servers that tests run against, from Debian's packages.
+
+use std::path::Path;
+
+use crate::failure::{Failure, Result};
+use crate::process;
+
+struct Package {
+    name: &'static str,
+    /// Any of these files shows that it is there; a `*` stands for one folder.
+    shown_by: &'static [&'static str],
+}
+
+const PACKAGES: &[Package] = &[
+    Package { name: "redis-server", shown_by: &["/usr/bin/redis-server", "/usr/local/bin/redis-server"] },
+    Package { name: "postgresql", shown_by: &["/usr/lib/postgresql/*/bin/initdb", "/usr/local/bin/initdb"] },
+    // Gives a server another clock.
+    Package { name: "faketime", shown_by: &["/usr/lib/*/faketime/libfaketimeMT.so.1"] },
+    // Takes servers down with the test that started them.
+    Package { name: "util-linux", shown_by: &["/usr/bin/setpriv"] },
+];
+
+/// Installs what is missing. A test that does not find its server fails and says how to get it; it is never skipped.
+pub(crate) fn install(root: &Path) -> Result<()> {
+    let missing: Vec<&str> = PACKAGES.iter().filter(|package| !package.is_installed()).map(|one| one.name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut line = vec!["apt-get", "install", "-y", "--no-install-recommends"];
+    line.extend(&missing);
+    eprintln!("missing: {}", missing.join(", "));
+    if !process::works(root, &["apt-get", "--version"]) {
+        let what = format!("tests need {}, and only apt-get is known here; install them by hand", missing.join(", "));
+        return Err(Failure::new(what).rerun_with(process::spoken(&line)));
+    }
+    process::run(root, &["apt-get", "update"])?;
+    process::run(root, &line)
+}
+
+impl Package {
+    fn is_installed(&self) -> bool {
+        self.shown_by.iter().any(|pattern| exists(pattern))
+    }
+}
+
+fn exists(pattern: &str) -> bool {
+    match pattern.split_once("/*/") {
+        None => Path::new(pattern).exists(),
+        Some((folder, rest)) => std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(std::result::Result::ok)
+            .any(|entry| entry.path().join(rest).exists()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_one_folder() {
+        assert!(exists("/proc/*/stat"));
+        assert!(!exists("/proc/*/no-such-file-here"));
+        assert!(!exists("/no-such-folder/*/stat"));
+        assert!(exists("/proc"));
+    }
+}
