@@ -52,9 +52,9 @@ pub(super) async fn run(doubt: Doubt) -> Result<(), Failure> {
             reached.close().await;
             let page = page?;
             if reach.json {
-                show::json(&page)
+                show::json(&page);
             } else {
-                show::operations(&page)
+                show::operations(&page);
             }
             Ok(())
         }
@@ -64,9 +64,9 @@ pub(super) async fn run(doubt: Doubt) -> Result<(), Failure> {
             reached.close().await;
             let done = done?;
             if resolve.reach.json {
-                show::json(&done)
+                show::json(&done);
             } else {
-                println!("decided: {}", resolve.resolution)
+                println!("decided: {}", resolve.resolution);
             }
             Ok(())
         }

@@ -180,9 +180,9 @@ impl List {
         reached.close().await;
         let page = page?;
         if self.reach.json {
-            show::json(&page)
+            show::json(&page);
         } else {
-            show::operations(&page)
+            show::operations(&page);
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ pub(super) fn text(value: &Value, name: &str) -> String {
     match &value[name] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
-        other => other.to_string(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
     }
 }
 

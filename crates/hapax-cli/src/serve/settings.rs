@@ -74,7 +74,7 @@ impl Settings {
         let ((mut policies, (in_file, seed)), warnings) =
             read.map_err(|error| Failure::File { path: file.clone().unwrap_or_default(), error })?;
         let mut knobs: BTreeMap<&'static str, Given> =
-            KNOBS.iter().map(|(name, value)| (*name, given(*value, "default"))).collect();
+            KNOBS.iter().map(|(name, value)| (*name, given(value, "default"))).collect();
         knobs.extend(in_file);
         unknown_variables(environment)?;
         for (name, _) in KNOBS {
