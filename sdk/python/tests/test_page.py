@@ -68,11 +68,21 @@ class Browser:
     def find(self, css: str) -> str:
         return str(next(iter(self.at("POST", "/element", {"using": "css selector", "value": css}).values())))
 
+    def on(self, css: str, method: str, what: str, body: Any = None) -> Any:
+        """A live page may replace an element between finding and using it: then it is found again."""
+        for left in reversed(range(20)):
+            try:
+                return self.at(method, f"/element/{self.find(css)}/{what}", body)
+            except AssertionError as error:
+                if left == 0 or ("stale element" not in str(error) and "no such element" not in str(error)):
+                    raise
+            time.sleep(0.1)
+
     def text(self, css: str) -> str:
-        return str(self.at("GET", f"/element/{self.find(css)}/text"))
+        return str(self.on(css, "GET", "text"))
 
     def click(self, css: str) -> None:
-        self.at("POST", f"/element/{self.find(css)}/click", {})
+        self.on(css, "POST", "click", {})
 
     def write(self, css: str, text: str) -> None:
         self.at("POST", f"/element/{self.find(css)}/value", {"text": text})
