@@ -15,6 +15,12 @@ pub(crate) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // Asked first: a killed nginx would leave its workers behind.
+        let _asked = Command::new("kill").arg(self.child.id().to_string()).status();
+        let end = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _already_gone = self.child.kill();
         let _status = self.child.wait();
     }
@@ -34,7 +40,7 @@ impl Running {
 
     /// A program that was told its address and is ready once it accepts connections.
     pub(crate) fn at(address: SocketAddr, command: &mut Command) -> Result<Self, String> {
-        let mut running = Self { child: spawn(command)?, address };
+        let mut running = Self { child: spawn(command.stdout(Stdio::null()))?, address };
         let end = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect(address).is_err() {
             if let Ok(Some(status)) = running.child.try_wait() {

@@ -1,6 +1,6 @@
 //! All customers at once, a few dozen of them at a time.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Semaphore, watch},
@@ -14,6 +14,8 @@ use super::{
 };
 
 const AT_A_TIME: usize = 24;
+/// Between the arrivals of two customers.
+const PACE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Crowd {
     address: SocketAddr,
@@ -45,6 +47,7 @@ impl Crowd {
         let mut customers = JoinSet::new();
         for order in self.orders {
             let (places, tally, finished) = (Arc::clone(&places), Arc::clone(&tally), self.finished.clone());
+            tokio::time::sleep(PACE).await;
             customers.spawn(async move {
                 let _place = places.acquire_owned().await;
                 customer(self.address, order, tally).await;

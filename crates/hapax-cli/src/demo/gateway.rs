@@ -19,6 +19,9 @@ pub(crate) struct Gateway {
     child: Child,
 }
 
+/// Work whose gateway was killed is taken for lost after this; as a rule it is a minute, which is long to look at.
+const CONFIGURATION: &str = "[default]\nlease = \"2s\"\n";
+
 /// As long as a start may take.
 const START: Duration = Duration::from_secs(20);
 
@@ -27,6 +30,8 @@ impl Gateway {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = free.map_err(|error| error.to_string())?;
         let place = std::env::temp_dir().join(format!("hapax-demo-{}-{}", std::process::id(), address.port()));
+        std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+        std::fs::write(place.join("hapax.toml"), CONFIGURATION).map_err(|error| error.to_string())?;
         let child = spawn(upstream, address, &place)?;
         let mut gateway = Self { upstream, address, place, child };
         gateway.ready().await?;
@@ -67,7 +72,8 @@ fn spawn(upstream: SocketAddr, address: SocketAddr, place: &std::path::Path) -> 
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(own);
     command.args(["gateway", "--upstream", &format!("http://{upstream}"), "--listen", &address.to_string()]);
-    command.args(["--store", &format!("file:{}", place.display())]);
+    command.args(["--store", &format!("file:{}", place.join("data").display())]);
+    command.arg("--config").arg(place.join("hapax.toml"));
     command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     command.spawn().map_err(|error| format!("cannot start the gateway: {error}"))
 }
