@@ -15,6 +15,10 @@ use clap::Parser as _;
 use args::{Args, Command};
 use failure::Failure;
 
+/// Records and requests are allocated in one thread and freed in another all the time, which glibc's arenas do not like.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     match run(args) {
