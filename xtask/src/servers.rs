@@ -1,4 +1,4 @@
-//! The servers that tests run against, from Debian's packages.
+//! The servers and the browser that tests need, from Debian's packages.
 
 use std::path::Path;
 
@@ -16,6 +16,8 @@ const PACKAGES: &[Package] = &[
     Package { name: "postgresql", shown_by: &["/usr/lib/postgresql/*/bin/initdb", "/usr/local/bin/initdb"] },
     // Gives a server another clock.
     Package { name: "faketime", shown_by: &["/usr/lib/*/faketime/libfaketimeMT.so.1"] },
+    // Looks at the page.
+    Package { name: "chromium-driver", shown_by: &["/usr/bin/chromedriver"] },
     // Takes servers down with the test that started them.
     Package { name: "util-linux", shown_by: &["/usr/bin/setpriv"] },
 ];
@@ -26,7 +28,7 @@ pub(crate) fn install(root: &Path) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let mut line = vec!["apt-get", "install", "-y", "--no-install-recommends"];
+    let mut line = vec!["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends"];
     line.extend(&missing);
     eprintln!("missing: {}", missing.join(", "));
     if !process::works(root, &["apt-get", "--version"]) {

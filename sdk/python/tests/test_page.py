@@ -104,7 +104,7 @@ class Browser:
 @pytest.fixture(params=[True, False], ids=["with JavaScript", "without"])
 def browser(request: Any, tmp_path: Path) -> Iterator[Browser]:
     if DRIVER is None:
-        pytest.skip("chromedriver is not installed: apt-get install chromium-driver")
+        pytest.fail("chromedriver is not installed: apt-get install chromium-driver")
     opened = Browser(tmp_path / "profile", request.param)
     opened.javascript = request.param  # type: ignore[attr-defined]
     yield opened

@@ -81,6 +81,7 @@ fn deny(root: &Path) -> Result<Done> {
 /// The daemon that was built, spoken to by the Python package, a browser and schemathesis.
 fn sdk(root: &Path) -> Result<Done> {
     const PYTHON: &str = "target/python/bin/python";
+    servers::install(root)?;
     process::run(root, &["cargo", "build", "-p", "hapax-cli"])?;
     python::install(root)?;
     process::run(root, &[PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "./sdk/python"])?;
