@@ -1,28 +1,17 @@
 //! What a provider's answer means to an activity: a call that a run makes outside.
 
-use crate::{Effect, OutcomeClass};
+use crate::{Effect, OutcomeClass, meaning::Answers};
 
-/// The class of a provider's answer.
-///
-/// Every 4xx but 408, 425 and 429 is final and recorded, 400, 401 and 403 too: to a workflow they are answers like any
-/// other. What the provider's own rules call retryable is that.
+/// The class of a provider's answer: as the table of HTTP answers has it, but that 400, 401 and 403 are final and recorded.
+/// To a workflow they are answers like any other. What the provider's own rules call retryable is that.
 #[must_use]
 pub fn answer_class(status: u16, effect: Effect, retryable: &[u16]) -> OutcomeClass {
     if retryable.contains(&status) {
         return OutcomeClass::RetryableFailure;
     }
     match status {
-        200..=399 => OutcomeClass::Success,
-        425 | 429 | 503 => OutcomeClass::RetryableFailure,
-        502 | 504 => OutcomeClass::Unknown,
-        408 | 500..=599 => match effect {
-            // The provider's word that a retry is safe.
-            Effect::Pure | Effect::Idempotent | Effect::Unsafe => OutcomeClass::RetryableFailure,
-            Effect::Compensatable | Effect::Irreversible => OutcomeClass::Unknown,
-        },
-        400..=499 => OutcomeClass::FinalFailure,
-        // An interim answer, or no HTTP at all: nobody can say what it stands for.
-        _ => OutcomeClass::Unknown,
+        400 | 401 | 403 => OutcomeClass::FinalFailure,
+        _ => Answers::Standard.class(effect, status),
     }
 }
 
