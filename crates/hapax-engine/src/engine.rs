@@ -1,20 +1,20 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize},
     },
 };
 
 use hapax_core::{
-    Id, Policy, Preset, Stamp, Step, Tag, WallMillis,
-    identity::{Printer, Secret, Surface, Tenant},
+    Id, Policy, Preset, Stamp, Step, WallMillis,
+    identity::{Key, Printer, Secret, Surface, Tenant},
     record::About,
 };
 use hapax_store::{Durability, Store};
 use parking_lot::RwLock;
 use std::collections::HashMap;
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     ambient::{Entropy, SystemEntropy, SystemWallClock, WallClock},
@@ -26,6 +26,7 @@ use crate::{
     presets,
     probe::{Probe, Probes},
     quota::Quotas,
+    scopes::Scopes,
     settings::Settings,
     shadow::ShadowLog,
     stats::{Counters, Stats},
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     pub(crate) printer: Printer,
     pub(crate) owner: Arc<str>,
     policies: RwLock<Arc<Policies>>,
+    pub(crate) scopes: Scopes,
     pub(crate) gate: Gate,
     pub(crate) joins: Joins,
     pub(crate) quotas: Arc<Quotas>,
@@ -58,6 +60,8 @@ pub(crate) struct Inner {
     pub(crate) shadow: ShadowLog,
     /// How many begins are being taken back right now.
     pub(crate) disowning: Arc<AtomicUsize>,
+    /// Where the engine was first used.
+    pub(crate) runtime: OnceLock<Handle>,
     /// To be swept in the background, and nobody does so far.
     pub(crate) sweeping: AtomicBool,
     /// What the store last said about its time, for gates in front of stores that live elsewhere.
@@ -204,6 +208,7 @@ impl EngineBuilder {
             inner: Arc::new(Inner {
                 store_name: self.store.name(),
                 store_is_here: self.store.now().is_some(),
+                scopes: Scopes::default(),
                 gate: Gate::new(self.settings.gate),
                 joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
                 quotas: Arc::default(),
@@ -212,6 +217,7 @@ impl EngineBuilder {
                 probes: self.probes,
                 shadow: ShadowLog::default(),
                 disowning: Arc::default(),
+                runtime: OnceLock::new(),
                 sweeping: self.sweeping.into(),
                 heard: RwLock::new((Stamp(0), Instant::now())),
                 owner: self.settings.owner.as_str().into(),
@@ -253,6 +259,11 @@ impl Engine {
     /// Where a call starts. The tenant comes next: without one it does not compile.
     pub fn surface(&self, name: &str) -> OnSurface {
         OnSurface::new(self.clone(), name)
+    }
+
+    /// As [`Engine::surface`], for a name that was checked before.
+    pub fn on(&self, surface: &Surface) -> OnSurface {
+        OnSurface::known(self.clone(), surface.clone())
     }
 
     #[must_use]
@@ -346,6 +357,12 @@ impl Inner {
         Arc::clone(policies.named(plain))
     }
 
+    /// What records say of a thing that this tenant knows by a key.
+    pub(crate) fn about(&self, surface: &Surface, tenant: &Tenant, key: &Key) -> Arc<About> {
+        let about = About::clone(&self.scopes.about(surface, tenant));
+        Arc::new(About { key_hash: self.secret.short_digest(key), ..about })
+    }
+
     pub(crate) fn wall_now(&self) -> WallMillis {
         self.wall.now()
     }
@@ -363,22 +380,11 @@ impl Inner {
         *self.heard.write() = (now, Instant::now());
     }
 
-    /// Everything that follows from a step once it is settled: events, counters, gate, bodies.
+    /// Tells of a step once it is settled: events and counters.
     pub(crate) fn tell(&self, id: &Id, about: &Arc<About>, step: &Step, wall: WallMillis, actor: Option<Arc<str>>) {
         if let Some(event) = &step.event {
             self.counters.event(event);
             self.events.log(wall, *id, Arc::clone(about), event.clone(), actor);
         }
-    }
-}
-
-pub(crate) fn about(surface: &Surface, tenant: &Tenant, principal: Option<Arc<str>>, key_hash: [u8; 8]) -> About {
-    About {
-        surface: surface.as_str().into(),
-        tenant: tenant.as_str().into(),
-        surface_tag: Tag::surface(surface),
-        tenant_tag: Tag::tenant(surface, tenant),
-        principal,
-        key_hash,
     }
 }

@@ -9,6 +9,7 @@ use std::{
 
 use hapax_core::{Command, Id, Millis, Policy, Reply, Stamp, StateName, as_read, command::Refused, record::About};
 use hapax_store::{Cursor, Index, StoreError};
+use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     engine::{Engine, Inner},
@@ -56,6 +57,11 @@ impl Engine {
     /// Starts sweeping at the first call, if the engine was built to: before that there may be no runtime to do it on. It
     /// ends with the engine.
     pub(crate) fn sweep_from_now_on(&self) {
+        if self.inner.runtime.get().is_none()
+            && let Ok(here) = Handle::try_current()
+        {
+            let _somebody_else_was_first = self.inner.runtime.set(here);
+        }
         if self.inner.sweeping.load(Relaxed) && self.inner.sweeping.swap(false, Relaxed) {
             tokio::spawn(sweep_while_there(Arc::downgrade(&self.inner)));
         }
@@ -68,7 +74,7 @@ impl Engine {
         for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
             self.inner.sweep_index(index, &mut swept).await?;
         }
-        self.probe_all(&mut swept).await?;
+        self.probe_all(&mut swept, None).await?;
         self.inner.sweep_orphans(now, &mut swept).await?;
         Ok(swept)
     }
@@ -80,15 +86,24 @@ impl Engine {
         for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
             self.inner.sweep_index(index, &mut swept).await?;
         }
-        self.probe_all(&mut swept).await
+        self.probe_all(&mut swept, Some(Instant::now() + self.inner.pause())).await
     }
 
-    async fn probe_all(&self, swept: &mut Swept) -> Result<(), EngineError> {
+    /// Asks about everything in doubt, or about as much as can be begun in time: those that were asked about are not due
+    /// again at once, so the next pass gets further.
+    async fn probe_all(&self, swept: &mut Swept, until: Option<Instant>) -> Result<(), EngineError> {
+        if self.inner.probes.is_empty() {
+            return Ok(());
+        }
+        let late = || until.is_some_and(|until| Instant::now() >= until);
         let mut after: Option<Cursor> = None;
         loop {
             let page = self.inner.page(Index::InDoubt, after.as_ref()).await?;
             let mut asking = tokio::task::JoinSet::new();
             for id in page.items {
+                if late() {
+                    break;
+                }
                 swept.looked_at += 1;
                 if asking.len() == PROBES_AT_ONCE {
                     swept.probed += asked(asking.join_next().await);
@@ -100,8 +115,8 @@ impl Engine {
                 swept.probed += asked(asking.join_next().await);
             }
             match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(()),
+                Some(next) if !late() => after = Some(next),
+                Some(_) | None => return Ok(()),
             }
             tokio::task::yield_now().await;
         }
