@@ -9,6 +9,7 @@ use crate::{
     hint,
     log::is_full,
     shared::Shared,
+    sudden_end::SuddenEnd,
 };
 
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -29,6 +30,8 @@ impl Keeper {
     }
 
     pub(crate) fn run(mut self, closed: impl Fn() -> bool) {
+        let shared = self.shared.clone();
+        let sudden_end = SuddenEnd::of("keeper", shared.clone(), &shared.queue);
         while !closed() {
             match self.turn() {
                 Cleaned::Some => {}
@@ -36,6 +39,7 @@ impl Keeper {
                 Cleaned::Nothing => std::thread::park_timeout(BETWEEN),
             }
         }
+        sudden_end.expected();
     }
 
     /// Does what there is to do. [`Cleaned::Nothing`]: there was nothing.

@@ -1,5 +1,5 @@
 use std::{
-    fmt,
+    fmt, io,
     path::PathBuf,
     sync::{
         Arc,
@@ -18,9 +18,10 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::{
-    append::Appender,
+    append::{Appender, Failed, Start},
     aside::Aside,
     bodies::{self, Bodies},
+    clock::{KEPT_WITHIN, StoreTime},
     disk::Held,
     entry,
     error::OpenError,
@@ -29,6 +30,7 @@ use crate::{
     index::Live,
     keeper::Keeper,
     lock,
+    log::is_full,
     options::Options,
     poison::Poison,
     queue::Queue,
@@ -145,7 +147,9 @@ impl Ledger {
             visible: AtomicU64::new(opened.tail.next_version - 1),
             counters: Counters::default(),
         });
-        let writer = Writer::new(shared.clone(), Appender::new(opened.log, opened.tail));
+        let mut appender = Appender::new(opened.log, opened.tail);
+        keep_time(&mut appender, &shared.time).map_err(OpenError::io(dir, "write to the newest segment"))?;
+        let writer = Writer::new(shared.clone(), appender);
         let keeper = Keeper::new(shared.clone());
         let ledger = Self {
             shared,
@@ -182,7 +186,8 @@ impl Ledger {
         }
     }
 
-    /// Finishes what was handed in and stops. Dropping does the same.
+    /// Finishes what was handed in and stops. Dropping does the same. The time that was told until then is never told
+    /// again by a later start.
     pub fn close(&self) {
         self.shared.queue.close();
         let threads = self.threads.lock().take();
@@ -217,6 +222,7 @@ impl Ledger {
         let (reply, answer) = oneshot::channel();
         let request = Request::Swap(SwapRequest { key, id, expected, next, reply });
         if shared.queue.push(request).await.is_err() {
+            shared.healthy()?;
             return Err(shared.unavailable("it was closed"));
         }
         match answer.await {
@@ -228,6 +234,24 @@ impl Ledger {
             Ok(Reply::Failed(error)) => Err(error),
             Err(_) => Err(StoreError::Unknown { store: shared.name.clone(), reason: "the writer is gone".into() }),
         }
+    }
+}
+
+/// The wall clock may have moved the anchor far ahead of the last stamp. Before anybody hears of it, it is durable; where
+/// there is no room for that, the first write makes it so.
+fn keep_time(appender: &mut Appender, time: &StoreTime) -> io::Result<()> {
+    let now = time.now();
+    let is_new = appender.last_stamp == 0;
+    if is_new || now.since(Stamp(appender.last_stamp)) < KEPT_WITHIN {
+        return Ok(());
+    }
+    match appender.start(0)? {
+        Start::NoRoom => Ok(()),
+        Start::Ready => match appender.commit(now.0) {
+            Err(Failed::Write(error)) if is_full(&error) => Ok(()),
+            Err(Failed::Write(error) | Failed::Sync(error)) => Err(error),
+            Ok(()) => Ok(()),
+        },
     }
 }
 
@@ -318,7 +342,7 @@ impl Store for Ledger {
             let shared = &*self.shared;
             shared.healthy()?;
             // What is gone by now does not count, whether or not anybody has come by to see it go.
-            let now = shared.time.now();
+            let now = shared.time.tell();
             loop {
                 let mut books = shared.index.books();
                 let done = shared.index.pass_on(&mut books, now, shared.memory, usize::MAX);
@@ -333,7 +357,7 @@ impl Store for Ledger {
     }
 
     fn now(&self) -> Option<Stamp> {
-        Some(self.shared.time.now())
+        Some(self.shared.time.tell())
     }
 
     fn durability(&self) -> Durability {

@@ -39,6 +39,7 @@ mod segment;
 mod shared;
 mod slot;
 mod stepper;
+mod sudden_end;
 mod table;
 #[doc(hidden)]
 pub mod testing;

@@ -180,7 +180,7 @@ fn run(seed: u64) -> Result<Answers, String> {
         while writer_steps.write() {
             point();
         }
-        writer_steps.mark();
+        writer_steps.end();
     });
     let over = Arc::new(AtomicBool::new(false));
     let keeper_over = over.clone();
