@@ -19,7 +19,6 @@ use tokio::sync::oneshot;
 
 use crate::{
     append::{Appender, Failed, Start},
-    aside::Aside,
     bodies::{self, Bodies},
     clock::{KEPT_WITHIN, StoreTime},
     disk::Held,
@@ -37,6 +36,7 @@ use crate::{
     recover::{self, Recovered},
     scan::{self, Runs},
     shared::{Counters, Reply, Request, Shared, SwapRequest},
+    shelf::Shelf,
     stepper::Stepper,
     watchers::Watchers,
     writer::Writer,
@@ -49,7 +49,7 @@ pub struct Ledger {
     shared: Arc<Shared>,
     runs: Runs,
     recovered: Recovered,
-    aside: Aside,
+    shelf: Shelf,
     threads: Mutex<Option<Threads>>,
     /// Given back last.
     _lock: Box<dyn Held>,
@@ -110,7 +110,7 @@ impl Ledger {
                 return Err(error);
             }
         }
-        ledger.aside = Aside::start().map_err(OpenError::io(&path, "start a thread"))?;
+        ledger.shelf = Shelf::start(ledger.shared.clone()).map_err(OpenError::io(&path, "start a thread"))?;
         Ok(ledger)
     }
 
@@ -152,10 +152,10 @@ impl Ledger {
         let writer = Writer::new(shared.clone(), appender);
         let keeper = Keeper::new(shared.clone());
         let ledger = Self {
+            shelf: Shelf::inline(shared.clone()),
             shared,
             runs: Runs::default(),
             recovered: opened.recovered,
-            aside: Aside::inline(),
             threads: Mutex::new(None),
             _lock: lock,
         };
@@ -189,6 +189,7 @@ impl Ledger {
     /// Finishes what was handed in and stops. Dropping does the same. The time that was told until then is never told
     /// again by a later start.
     pub fn close(&self) {
+        self.shelf.close();
         self.shared.queue.close();
         let threads = self.threads.lock().take();
         if let Some(Threads { closed, writer, keeper }) = threads {
@@ -295,46 +296,19 @@ impl Store for Ledger {
     }
 
     fn put_body<'a>(&'a self, owner: &'a Id, body: BodyId, bytes: Bytes) -> Answer<'a, ()> {
-        let owner = *owner;
-        Box::pin(async move {
-            self.shared.healthy()?;
-            let shared = self.shared.clone();
-            let put = move || {
-                let done = shared.bodies.put(&owner, body, &bytes, shared.time.now());
-                // A body is written before the record that names it: a failed sync is no better here than there.
-                if let Err(StoreError::Unavailable { reason, .. }) = &done {
-                    shared.poison(reason);
-                }
-                done
-            };
-            self.aside.run(put).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
-        })
+        Box::pin(self.shelf.put(*owner, body, bytes))
     }
 
     fn get_body(&self, body: BodyId) -> Answer<'_, Option<Bytes>> {
-        Box::pin(async move {
-            self.shared.healthy()?;
-            self.shared.bodies.get(body)
-        })
+        Box::pin(self.shelf.get(body))
     }
 
     fn drop_body(&self, body: BodyId) -> Answer<'_, ()> {
-        Box::pin(async move {
-            self.shared.healthy()?;
-            let shared = self.shared.clone();
-            let remove = move || shared.bodies.remove(body);
-            self.aside.run(remove).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
-        })
+        Box::pin(self.shelf.remove(body))
     }
 
     fn bodies<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<BodyInfo>> {
-        let after = after.cloned();
-        Box::pin(async move {
-            self.shared.healthy()?;
-            let shared = self.shared.clone();
-            let list = move || shared.bodies.list(after.as_ref(), limit);
-            self.aside.run(list).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
-        })
+        Box::pin(self.shelf.list(after, limit))
     }
 
     fn usage(&self, tag: Tag) -> Answer<'_, Usage> {

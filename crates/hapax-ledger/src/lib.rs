@@ -37,6 +37,7 @@ mod repair;
 mod scan;
 mod segment;
 mod shared;
+mod shelf;
 mod slot;
 mod stepper;
 mod sudden_end;

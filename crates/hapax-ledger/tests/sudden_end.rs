@@ -16,7 +16,7 @@ use std::{
 use common::*;
 use hapax_core::Version;
 use hapax_ledger::{Clock, Ledger, disk::RecordingDisk};
-use hapax_store::{Durability, Store, StoreError, Swap};
+use hapax_store::{BodyId, Durability, Store, StoreError, Swap};
 
 /// A clock that panics when a thread of this name asks it for the time.
 #[derive(Debug)]
@@ -81,6 +81,21 @@ async fn a_panic_of(thread: &'static str) {
 #[tokio::test]
 async fn a_writer_that_panics_poisons_the_ledger_and_answers_everybody() {
     a_panic_of("hapax-writer").await;
+}
+
+#[tokio::test]
+async fn a_thread_of_bodies_that_panics_poisons_the_ledger_and_answers_everybody() {
+    let trap = Arc::new(Trap { thread: "hapax-bodies", armed: AtomicBool::new(true) });
+    let options = small("/l").disk(Arc::new(RecordingDisk::default())).clock(trap);
+    let ledger = Ledger::open_with(options).unwrap();
+    let owner = id(1);
+    let puts: Vec<_> = (0..100).map(|at| ledger.put_body(&owner, BodyId([at; 32]), "a body".into())).collect();
+    for put in puts {
+        let answer = tokio::time::timeout(Duration::from_secs(50), put).await.expect("never answered");
+        assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{answer:?}");
+    }
+    let Durability::BestEffort(why) = ledger.durability() else { panic!("it calls itself durable") };
+    assert!(why.contains("bodies thread has panicked"), "{why}");
 }
 
 #[tokio::test]
