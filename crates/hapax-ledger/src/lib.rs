@@ -29,6 +29,7 @@ mod lock;
 mod log;
 mod meta;
 mod options;
+mod patience;
 mod poison;
 mod queue;
 mod raw;
