@@ -161,10 +161,10 @@ impl Shared {
                     record: None,
                     version: Version::NEVER,
                     stamp: Stamp::default(),
-                    now: self.time.now(),
+                    now: self.time.tell(),
                 });
             };
-            let now = self.time.now();
+            let now = self.time.tell();
             let gone = slot.has(REMOVED) || slot.has(GONE) || slot.gone().is_some_and(|gone| gone <= now);
             if let Some(live) = live {
                 if live.id != *id {
