@@ -13,6 +13,7 @@ use hapax_store::{Cursor, Index, StoreError};
 use crate::{
     engine::{Engine, Inner},
     error::EngineError,
+    house::Range,
     probe::Probed,
     quota::tombstones_full,
     seen::Seen,
@@ -27,6 +28,8 @@ pub struct Swept {
     pub probed: usize,
     /// Bodies dropped that no record named.
     pub orphans: usize,
+    /// Another process on the same store does it at the moment, so that it was left to that.
+    pub elsewhere: bool,
 }
 
 /// Sweeps until it is dropped.
@@ -64,23 +67,28 @@ impl Engine {
     /// One whole pass.
     pub async fn sweep(&self) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
-        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
-        for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
-            self.inner.sweep_index(index, &mut swept).await?;
+        self.sweep_records(&mut swept).await?;
+        if self.inner.claims(Range::Bodies).await? {
+            let now = self.inner.now(&self.inner.read(&NOBODY).await?);
+            self.inner.sweep_orphans(now, &mut swept).await?;
+        } else {
+            swept.elsewhere = true;
         }
-        self.probe_all(&mut swept).await?;
-        self.inner.sweep_orphans(now, &mut swept).await?;
         Ok(swept)
     }
 
-    /// A pass without the bodies: looking for orphans means to look at all of them.
-    async fn sweep_records(&self) -> Result<(), EngineError> {
-        let mut swept = Swept::default();
-        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
-        for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
-            self.inner.sweep_index(index, &mut swept).await?;
+    /// A pass without the bodies: looking for orphans means to look at all of them. Probes are this process's own, and
+    /// each is claimed by itself.
+    async fn sweep_records(&self, swept: &mut Swept) -> Result<(), EngineError> {
+        if self.inner.claims(Range::Records).await? {
+            let now = self.inner.now(&self.inner.read(&NOBODY).await?);
+            for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
+                self.inner.sweep_index(index, swept).await?;
+            }
+        } else {
+            swept.elsewhere = true;
         }
-        self.probe_all(&mut swept).await
+        self.probe_all(swept).await
     }
 
     async fn probe_all(&self, swept: &mut Swept) -> Result<(), EngineError> {
@@ -130,7 +138,7 @@ async fn sweep_while_there(inner: Weak<Inner>) {
             since_orphans = Duration::ZERO;
             let _tried_again = engine.sweep().await;
         } else {
-            let _tried_again = engine.sweep_records().await;
+            let _tried_again = engine.sweep_records(&mut Swept::default()).await;
         }
     }
 }
@@ -163,6 +171,11 @@ impl Inner {
             }
             // Requests go first.
             tokio::task::yield_now().await;
+            // A long pass outlasts the claim; whoever has lost it leaves the rest to the other.
+            if !self.claims(Range::Records).await? {
+                swept.elsewhere = true;
+                return Ok(());
+            }
         }
     }
 
@@ -215,6 +228,10 @@ impl Inner {
                 None => return Ok(()),
             }
             tokio::task::yield_now().await;
+            if !self.claims(Range::Bodies).await? {
+                swept.elsewhere = true;
+                return Ok(());
+            }
         }
     }
 

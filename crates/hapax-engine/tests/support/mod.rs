@@ -81,6 +81,8 @@ pub struct Observed {
     body_puts_fail: AtomicU64,
     usage_silent: AtomicBool,
     shared: AtomicBool,
+    /// What it says of itself where it pretends to be shared.
+    promise: Mutex<Durability>,
 }
 
 impl Observed {
@@ -102,6 +104,7 @@ impl Observed {
             body_puts_fail: AtomicU64::default(),
             usage_silent: AtomicBool::default(),
             shared: AtomicBool::default(),
+            promise: Mutex::new(Durability::Durable),
         })
     }
 
@@ -147,6 +150,10 @@ impl Observed {
     }
 
     /// As if other processes wrote to it as well, and its time had to be asked for.
+    pub fn pretend_to_promise(&self, promise: Durability) {
+        *self.promise.lock() = promise;
+    }
+
     pub fn pretend_shared(&self) {
         self.shared.store(true, SeqCst);
     }
@@ -274,7 +281,7 @@ impl Store for Observed {
     }
 
     fn durability(&self) -> Durability {
-        self.inner.durability()
+        if self.shared.load(SeqCst) { self.promise.lock().clone() } else { self.inner.durability() }
     }
 
     fn level(&self) -> Level {
