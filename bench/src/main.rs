@@ -35,6 +35,10 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
+/// The allocator of the program that we ship: what is measured is what a user runs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Bench = fn(f64) -> Value;
 
 const BENCHES: &[(&str, &str, Bench)] = &[

@@ -3,14 +3,11 @@
 use std::path::Path;
 
 use crate::failure::{Failure, Result};
-use crate::process;
 use crate::program::{Program, passed_on};
-use crate::servers;
+use crate::{process, servers};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
 const FEATURES: [(&str, &str); 4] = [("ledger", "peers"), ("gateway", "web"), ("replay", "web"), ("store", "stores")];
-/// These start servers.
-const NEED_SERVERS: [&str; 1] = ["store"];
 /// These start the product as a user would.
 const NEED_THE_PROGRAM: [&str; 2] = ["gateway", "replay"];
 /// Allocations are counted by a program of their own, so that the counting is not measured along.
@@ -21,14 +18,14 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     if args.is_empty() {
         return Err(Failure::new("which benchmark? cargo xtask bench NAME [--seconds S] [--json]"));
     }
+    for arg in &args {
+        servers::install_for_bench(root, arg)?;
+    }
     if args.iter().any(|arg| NEED_COUNTS.contains(arg)) {
         process::run(root, &["cargo", "build", "--release", "-p", "hapax-bench", "--bin", "hapax-count"])?;
     }
     if args.iter().any(|arg| NEED_THE_PROGRAM.contains(arg)) {
         process::run(root, &["cargo", "build", "--release", "-p", "hapax-cli"])?;
-    }
-    if args.iter().any(|arg| NEED_SERVERS.contains(arg)) {
-        servers::install(root)?;
     }
     let wanted = FEATURES.iter().find(|(name, _)| args.contains(name));
     let features: &[&str] = wanted.map_or(&[], |(_, feature)| std::slice::from_ref(feature));
