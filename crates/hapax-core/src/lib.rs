@@ -5,11 +5,13 @@
 
 pub mod activity;
 pub mod beat;
+pub mod claim;
 pub mod command;
 mod effect;
 mod event;
 pub mod group;
 pub mod identity;
+pub mod mark;
 pub mod meaning;
 pub mod memo;
 mod outcome;

@@ -246,6 +246,10 @@ impl Inner {
         room: Room,
     ) -> Result<(Begin, Option<Running>, Option<Place>), EngineError> {
         let (admit, running) = match self.quotas.run(prepared.policy.admission, &prepared.scope) {
+            // What is recorded or under way is told all the same.
+            Ok(_) if self.forgetful && !prepared.policy.may_be_forgotten(prepared.effect) => {
+                (refused(RefusalReason::Forgetful), None)
+            }
             Ok(running) => (Admit::Yes, running),
             Err(()) => (refused(RefusalReason::Admission), None),
         };

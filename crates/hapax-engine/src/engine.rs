@@ -8,6 +8,7 @@ use std::{
 
 use hapax_core::{
     Id, Policy, Preset, Stamp, Step, WallMillis,
+    claim::Claimant,
     identity::{Key, Printer, Secret, Surface, Tenant},
     record::About,
 };
@@ -22,6 +23,7 @@ use crate::{
     error::{BuildError, EngineError},
     events::Events,
     gate::Gate,
+    house::claimant,
     join::Joins,
     presets,
     probe::{Probe, Probes},
@@ -43,6 +45,10 @@ pub(crate) struct Inner {
     pub(crate) store_name: String,
     /// The store lives in this process, so it can be asked for its time whenever that is needed.
     pub(crate) store_is_here: bool,
+    /// The store is shared and may forget what it acknowledged. One that goes with its process is chosen for that.
+    pub(crate) forgetful: bool,
+    /// What other processes on the store know this one by.
+    pub(crate) claimant: Claimant,
     wall: Arc<dyn WallClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) settings: Settings,
@@ -198,6 +204,7 @@ impl EngineBuilder {
         if self.settings.demand_durable && promise != Durability::Durable {
             return Err(BuildError::NotDurable { store: self.store.name(), promise: promise.to_string() });
         }
+        let alone = self.store.single_writer();
         // Prints outlive the process, so only a secret that does may key them.
         let printer = self.secret.clone().map_or_else(Printer::plain, Printer::keyed);
         let secret = match self.secret {
@@ -209,6 +216,8 @@ impl EngineBuilder {
                 store_name: self.store.name(),
                 store_is_here: self.store.now().is_some(),
                 scopes: Scopes::default(),
+                forgetful: !alone && matches!(promise, Durability::BestEffort(_)),
+                claimant: if alone { Claimant([0; 16]) } else { claimant(&*self.entropy)? },
                 gate: Gate::new(self.settings.gate),
                 joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
                 quotas: Arc::default(),

@@ -22,6 +22,7 @@ mod explain;
 pub mod gate;
 mod group;
 mod guard;
+mod house;
 mod jobs;
 mod join;
 mod key_generator;

@@ -14,6 +14,7 @@ use tokio::{runtime::Handle, time::Instant};
 use crate::{
     engine::{Engine, Inner},
     error::EngineError,
+    house::Range,
     probe::Probed,
     quota::tombstones_full,
     seen::Seen,
@@ -28,6 +29,8 @@ pub struct Swept {
     pub probed: usize,
     /// Bodies dropped that no record named.
     pub orphans: usize,
+    /// Another process on the same store does it at the moment, so that it was left to that.
+    pub elsewhere: bool,
 }
 
 /// Sweeps until it is dropped.
@@ -70,23 +73,28 @@ impl Engine {
     /// One whole pass.
     pub async fn sweep(&self) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
-        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
-        for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
-            self.inner.sweep_index(index, &mut swept).await?;
+        self.sweep_records(&mut swept, None).await?;
+        if self.inner.claims(Range::Bodies).await? {
+            let now = self.inner.now(&self.inner.read(&NOBODY).await?);
+            self.inner.sweep_orphans(now, &mut swept).await?;
+        } else {
+            swept.elsewhere = true;
         }
-        self.probe_all(&mut swept, None).await?;
-        self.inner.sweep_orphans(now, &mut swept).await?;
         Ok(swept)
     }
 
-    /// A pass without the bodies: looking for orphans means to look at all of them.
-    async fn sweep_records(&self) -> Result<(), EngineError> {
-        let mut swept = Swept::default();
-        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
-        for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
-            self.inner.sweep_index(index, &mut swept).await?;
+    /// A pass without the bodies: looking for orphans means to look at all of them. Probes are this process's own, and
+    /// each is claimed by itself.
+    async fn sweep_records(&self, swept: &mut Swept, until: Option<Instant>) -> Result<(), EngineError> {
+        if self.inner.claims(Range::Records).await? {
+            let now = self.inner.now(&self.inner.read(&NOBODY).await?);
+            for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
+                self.inner.sweep_index(index, swept).await?;
+            }
+        } else {
+            swept.elsewhere = true;
         }
-        self.probe_all(&mut swept, Some(Instant::now() + self.inner.pause())).await
+        self.probe_all(swept, until).await
     }
 
     /// Asks about everything in doubt, or about as much as can be begun in time: those that were asked about are not due
@@ -145,7 +153,8 @@ async fn sweep_while_there(inner: Weak<Inner>) {
             since_orphans = Duration::ZERO;
             let _tried_again = engine.sweep().await;
         } else {
-            let _tried_again = engine.sweep_records().await;
+            let in_time = Instant::now() + engine.inner.pause();
+            let _tried_again = engine.sweep_records(&mut Swept::default(), Some(in_time)).await;
         }
     }
 }
@@ -178,6 +187,11 @@ impl Inner {
             }
             // Requests go first.
             tokio::task::yield_now().await;
+            // A long pass outlasts the claim; whoever has lost it leaves the rest to the other.
+            if !self.claims(Range::Records).await? {
+                swept.elsewhere = true;
+                return Ok(());
+            }
         }
     }
 
@@ -230,6 +244,10 @@ impl Inner {
                 None => return Ok(()),
             }
             tokio::task::yield_now().await;
+            if !self.claims(Range::Bodies).await? {
+                swept.elsewhere = true;
+                return Ok(());
+            }
         }
     }
 

@@ -82,6 +82,8 @@ pub struct Observed {
     usage_silent: AtomicBool,
     bodies_silent: AtomicBool,
     shared: AtomicBool,
+    /// What it says of itself where it pretends to be shared.
+    promise: Mutex<Durability>,
 }
 
 impl Observed {
@@ -104,6 +106,7 @@ impl Observed {
             usage_silent: AtomicBool::default(),
             bodies_silent: AtomicBool::default(),
             shared: AtomicBool::default(),
+            promise: Mutex::new(Durability::Durable),
         })
     }
 
@@ -154,6 +157,10 @@ impl Observed {
     }
 
     /// As if other processes wrote to it as well, and its time had to be asked for.
+    pub fn pretend_to_promise(&self, promise: Durability) {
+        *self.promise.lock() = promise;
+    }
+
     pub fn pretend_shared(&self) {
         self.shared.store(true, SeqCst);
     }
@@ -284,7 +291,7 @@ impl Store for Observed {
     }
 
     fn durability(&self) -> Durability {
-        self.inner.durability()
+        if self.shared.load(SeqCst) { self.promise.lock().clone() } else { self.inner.durability() }
     }
 
     fn level(&self) -> Level {

@@ -6,6 +6,7 @@
 
 mod beats;
 mod group;
+mod house;
 mod memo;
 mod operation;
 mod plan;
@@ -19,6 +20,7 @@ use crate::{Counted, Due, Envelope, Kind};
 
 pub use beats::{open_beats, seal_beats};
 pub use group::{open_group, seal_group};
+pub use house::{open_claim, open_mark, seal_claim, seal_mark};
 pub use memo::{open_memo, seal_memo};
 pub use plan::{open_plan, seal_plan};
 pub use read::CodecError;
