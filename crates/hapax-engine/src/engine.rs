@@ -332,6 +332,12 @@ impl Engine {
         &self.inner.shadow
     }
 
+    /// Notes what a layer above would have stopped, had its surface not been in shadow mode.
+    pub fn would_stop(&self, id: Id, because: &'static str) {
+        crate::stats::count(&self.inner.counters.shadow_stops);
+        self.inner.shadow.note(crate::shadow::WouldStop { id, wall: self.inner.wall_now(), because });
+    }
+
     #[must_use]
     pub fn policies(&self) -> Arc<Policies> {
         self.inner.policies()

@@ -6,7 +6,7 @@ use hapax_core::{
     Policy,
     identity::{Grammar, KeySource, Pointer, Selection, Template},
     meaning::Answers,
-    policy::MismatchInFlight,
+    policy::{MismatchInFlight, OnUncaptured},
 };
 use http::HeaderName;
 
@@ -45,6 +45,9 @@ pub(crate) struct Resolved {
 impl Resolved {
     pub(crate) fn of(rules: &Rules, policy: Arc<Policy>) -> Result<Self, RulesError> {
         policy.check()?;
+        if policy.capture.on_uncaptured == OnUncaptured::Reinvoke {
+            return Err(RulesError::Reinvoke);
+        }
         let key = rules.key.or(&policy.key).or(&rules.dialect.key_rules());
         let sources = key.source.iter().flatten().filter_map(|source| source_of(source).transpose());
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
@@ -76,6 +79,14 @@ impl Resolved {
             },
             sources,
             policy,
+        })
+    }
+
+    /// The headers that may carry the key.
+    pub(crate) fn key_headers(&self) -> impl Iterator<Item = &HeaderName> {
+        self.sources.iter().filter_map(|source| match source {
+            Source::Header(name) => Some(name),
+            Source::Query(_) | Source::Pointer(_) | Source::Template(_) | Source::Automatic => None,
         })
     }
 

@@ -5,7 +5,7 @@ mod secret;
 
 use std::{sync::Arc, time::Duration};
 
-use hapax::{Engine, Hapax, MemoryStore, Store};
+use hapax::{Engine, Hapax, Store};
 use hapax_gateway::{
     Gateway, Notice,
     config::Secrets,
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
         .secret(secret.clone())
         .build()?;
     store::agree(&engine).await?;
-    let setup = effective.config.build(&engine, &secrets, None)?;
+    let setup = effective.config.build(&engine, &effective.policies, &secrets, None)?;
     let tls = effective.config.tls.as_ref().map(hapax_gateway::inbound::TlsFiles::server).transpose()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let listener = TcpListener::bind(&effective.listen)
@@ -100,6 +100,11 @@ fn tell(notice: Notice) {
             "hapax: warning: requests with a key came without a credential; all such requests share the tenant \
              `anonymous` and can meet under one key. Send Authorization or X-Api-Key, or choose another `tenant` [HX0063]"
         ),
+        Notice::ByAllCookies => eprintln!(
+            "hapax: warning: requests with a key came with nothing but cookies; each caller is told apart by all of its \
+             cookies, so a retry after any of them changed counts as new. Name the cookie that says who it is in \
+             `cookies` under [gateway] [HX0064]"
+        ),
         other => eprintln!("hapax: warning: {other:?}"),
     }
 }
@@ -114,12 +119,9 @@ fn reload(args: &GatewayArgs, engine: &Engine, gateway: &Gateway, secrets: &Secr
 
 fn reloaded(args: &GatewayArgs, engine: &Engine, gateway: &Gateway, secrets: &Secrets) -> Result<(), Failure> {
     let effective = Effective::read(args)?;
-    // Routes are checked against the new policies before either is in force.
-    let trial = Hapax::on(Arc::new(MemoryStore::default())).policies(effective.policies.clone()).build()?;
-    effective.config.build(&trial, secrets, None)?;
+    // Routes are built on the new policies before either is in force, and both come into force together.
     let before = gateway.setup();
-    let setup = effective.config.build(engine, secrets, Some(&before))?;
-    engine.reload(effective.policies);
-    gateway.reload(setup);
+    let setup = effective.config.build(engine, &effective.policies, secrets, Some(&before))?;
+    gateway.reload(setup, || engine.reload(effective.policies));
     Ok(())
 }

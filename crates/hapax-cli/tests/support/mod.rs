@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
 mod client;
+pub mod http2;
 mod process;
 pub mod stores;
 mod upstream;
