@@ -9,6 +9,7 @@ use bytes::Bytes;
 use data_encoding::BASE64;
 use hapax_core::{Millis, identity::Tenant};
 use hapax_engine::Engine;
+use hapax_http::Guard;
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
@@ -17,13 +18,13 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     api,
     audit::Audit,
-    auth::{Auth, Capability, Identity},
+    auth::{Auth, Capability, Identity, KeyFile},
     endpoint::{self, Endpoint, Found, Name, Needs},
-    http::{Handler, Query, Reply, problem},
+    http::{Handler, Query, Reply, Sent, problem},
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
-    page,
+    once, page,
     problem::Problem,
     tickets::Tickets,
 };
@@ -52,6 +53,10 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     pub(crate) audit: Arc<Audit>,
+    /// What keeps repeated changes from happening twice.
+    pub(crate) once: Guard,
+    /// Where keys are written down, if they come from a file.
+    pub(crate) key_file: Option<KeyFile>,
     /// Tells the events of this process from those of an earlier one.
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
@@ -91,7 +96,7 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) id: Option<hapax_core::Id>,
-    pub(crate) body: Incoming,
+    pub(crate) body: Sent,
 }
 
 /// One door of the app.
@@ -110,7 +115,7 @@ impl Handler for AtDoor {
 }
 
 impl App {
-    async fn route(&self, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
+    async fn route(self: &Arc<Self>, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
         let (head, body) = request.into_parts();
         let found = endpoint::find(head.method.as_str(), head.uri.path(), door != Door::Public);
         if let Found::Endpoint(Endpoint { needs: Needs::Nothing, name, .. }, _) = &found {
@@ -153,6 +158,12 @@ impl App {
         let Some(query) = Query::parse(head.uri.query()) else {
             return Err(Problem::bad_request("the query cannot be read"));
         };
+        let body = Sent::Coming(body);
+        if once::wanted(endpoint, &head.headers) {
+            let asked = Asked { caller, headers: head.headers.clone(), query, id, body };
+            // Rare, and large: the usual request does not carry its weight.
+            return Box::pin(once::answer(self, endpoint, &head, asked)).await;
+        }
         let asked = Asked { caller, headers: head.headers, query, id, body };
         self.answer(endpoint.name, asked).await
     }
@@ -180,6 +191,9 @@ impl App {
             | Name::Events
             | Name::Policies
             | Name::SetPolicies
+            | Name::Keys
+            | Name::AddKey
+            | Name::RevokeKey
             | Name::Audit
             | Name::Metrics
             | Name::Page
@@ -189,7 +203,7 @@ impl App {
         }
     }
 
-    async fn answer(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
+    pub(crate) async fn answer(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
         match name {
             Name::Begin => api::begin(self, asked).await,
             Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {
@@ -203,6 +217,9 @@ impl App {
             Name::Events => api::events(self, asked),
             Name::Policies => Ok(api::policies(self)),
             Name::SetPolicies => api::set_policies(self, asked).await,
+            Name::Keys => api::keys(self),
+            Name::AddKey => api::add_key(self, asked).await,
+            Name::RevokeKey => api::revoke_key(self, asked).await,
             Name::Audit => api::audit(self, &asked),
             Name::Metrics => api::metrics(self, &asked.caller).await,
             Name::Page => page::show(self, &asked.caller).await,

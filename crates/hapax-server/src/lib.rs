@@ -17,6 +17,7 @@ mod http;
 mod limits;
 mod log;
 mod metrics;
+mod once;
 mod openapi;
 mod page;
 mod problem;
@@ -26,7 +27,7 @@ mod tickets;
 pub mod wire;
 mod words;
 
-pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, Keys, Role, generate_key, hash_key};
+pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};
 pub use metrics::Gauge;

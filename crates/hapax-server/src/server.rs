@@ -18,11 +18,12 @@ use tokio::{
 use crate::{
     app::{App, AtDoor, Door, Gauges},
     audit::{Action, Audit, AuditError},
-    auth::{Auth, Capability, Identity, TenantState},
+    auth::{Auth, Capability, Identity, KeyFile, TenantState},
     http,
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
+    once,
     tickets::Tickets,
 };
 
@@ -44,6 +45,8 @@ pub enum ServerError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Audit(#[from] AuditError),
+    #[error("the policy of the surface `daemon` cannot guard our own endpoints: {0}")]
+    Rules(#[from] hapax_http::RulesError),
 }
 
 /// Puts a server together.
@@ -54,6 +57,7 @@ pub struct ServerBuilder {
     log: Log,
     audit: Arc<Audit>,
     gauges: Option<Gauges>,
+    key_file: Option<KeyFile>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -87,6 +91,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Where keys that are added while the server runs are written down.
+    #[must_use]
+    pub fn key_file(mut self, file: KeyFile) -> Self {
+        self.key_file = Some(file);
+        self
+    }
+
     /// Numbers of the store's own for `/metrics`.
     #[must_use]
     pub fn gauges(mut self, gauges: impl Fn() -> Vec<Gauge> + Send + Sync + 'static) -> Self {
@@ -112,6 +123,8 @@ impl ServerBuilder {
             metrics: Metrics::default(),
             log: self.log,
             audit: self.audit,
+            once: once::guard(self.engine.clone())?,
+            key_file: self.key_file,
             boot: HEXLOWER.encode(&random[..8]),
             csrf,
             gauges: self.gauges,
@@ -155,6 +168,7 @@ impl Server {
             log: Log::silent(),
             audit: Arc::new(Audit::in_memory()),
             gauges: None,
+            key_file: None,
         }
     }
 

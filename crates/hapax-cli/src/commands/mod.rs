@@ -39,7 +39,7 @@ pub(crate) enum Operate {
     Config(config::Config),
     /// API keys.
     #[command(subcommand)]
-    Key(key::Key),
+    Key(Box<key::Key>),
     /// A script that completes commands in your shell.
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -56,13 +56,21 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Policy(policy) => policy::run(policy).await,
         Operate::Ledger(ledger) => ledger::run(ledger),
         Operate::Config(config) => config::run(config),
-        Operate::Key(key) => key::run(key),
+        Operate::Key(key) => key::run(*key).await,
         Operate::Completions { shell } => {
             let mut command = <crate::args::Args as clap::CommandFactory>::command();
             clap_complete::generate(shell, &mut command, "hapax", &mut std::io::stdout());
             Ok(())
         }
     }
+}
+
+/// A key under which one invocation's change happens once.
+fn fresh_key() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    let failed = |error: getrandom::Error| Failure::Runtime(std::io::Error::other(error));
+    getrandom::fill(&mut bytes).map_err(failed)?;
+    Ok(data_encoding::HEXLOWER.encode(&bytes))
 }
 
 /// `serve` and `config show` take the same flags.

@@ -2,12 +2,13 @@
 
 pub(crate) mod alias;
 pub(crate) mod args;
+mod gateway;
 pub(crate) mod settings;
 mod socket;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use hapax::{Hapax, Ledger};
+use hapax::{Engine, Hapax, Ledger};
 use hapax_server::{
     Auth, Format, Gauge, Keys, Level, Limits, Log, Server,
     audit::{Action, Audit},
@@ -19,6 +20,7 @@ use tokio::{
 
 use crate::{failure::Failure, gateway::kept_secret, store};
 use args::ServeArgs;
+use gateway::Beside;
 use settings::Settings;
 pub(crate) use socket::{bind as bind_socket, path_in as socket_in, remove as remove_socket};
 
@@ -29,17 +31,22 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     let opened = store::open(settings.get("store"))?;
     let directory = opened.directory.clone();
+    let beside = gateway::wanted(&args, settings.get("store"))?;
+    let secret = kept_secret(directory.as_deref())?;
     let engine = Hapax::on(Arc::clone(&opened.store))
         .policies(settings.policies.clone())
         .settings(hapax::Settings { waiters: settings.number("waiters")?, ..hapax::Settings::default() })
-        .secret(kept_secret(directory.as_deref())?)
+        .secret(secret.clone())
         .build()?;
     let durability = opened.store.durability();
     let (audit, torn) = audit_of(directory.as_deref())?;
     let log = log_of(&settings);
     let auth = auth_of(settings.get("keys"))?;
     let without_keys = matches!(auth, Auth::None);
-    let mut builder = Server::builder(engine).auth(auth).limits(limits_of(&settings)?).log(log).audit(audit);
+    let mut builder = Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log).audit(audit);
+    if settings.get("keys") != "none" {
+        builder = builder.key_file(hapax_server::KeyFile::at(settings.get("keys")));
+    }
     if let Some(ledger) = &opened.ledger {
         let ledger = Arc::clone(ledger);
         builder = builder.gauges(move || gauges(&ledger));
@@ -55,10 +62,14 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
+    let gateway = gateway::start(beside, &engine, secret).await?;
     note(&server, Action::Started, "")?;
 
     eprintln!("hapax serve on http://{}", at(&public));
     eprintln!("  page      http://{}/", at(&public));
+    if let Some(gateway) = &gateway {
+        gateway.say_hello();
+    }
     eprintln!("  records   {}, which promises: {durability}", settings.get("store"));
     match &admin {
         Some(listener) => eprintln!("  admin     http://{}/ (all tenants)", at(listener)),
@@ -96,7 +107,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload(&args, &server),
+            _ = hangup.recv() => reload(&args, &server, &engine, gateway.as_ref()),
+            () = gateway::tidy(gateway.as_ref()) => {}
             Some(ended) = doors.join_next() => {
                 // A door that cannot be opened is a mistake in the settings, and no reason to serve by half.
                 if let Ok(Err(error)) = ended {
@@ -106,14 +118,27 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         }
     }
     eprintln!("hapax: stopping");
+    if let Some(gateway) = &gateway {
+        gateway.running.stop();
+    }
     server.stop();
     while doors.join_next().await.is_some() {}
+    let mut unfinished = Ok(());
+    if let Some(gateway) = gateway {
+        let live = gateway.running.live();
+        unfinished = tokio::select! {
+            ended = gateway.running.ended() => ended,
+            _ = terminate.recv() => Err(Failure::Unfinished(live.count())),
+            _ = interrupt.recv() => Err(Failure::Unfinished(live.count())),
+        };
+    }
     let _ended = books.await;
     note(&server, Action::Stopped, "")?;
     server.audit().checkpoint().map_err(hapax_server::ServerError::from)?;
     if let Some(directory) = &directory {
         socket::remove(directory);
     }
+    unfinished?;
     eprintln!("hapax: stopped");
     Ok(())
 }
@@ -161,19 +186,24 @@ async fn listen(address: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| Failure::Listen { address: address.to_owned(), error })
 }
 
-/// Puts keys and policies in force again, all of it or nothing of it.
-fn reload(args: &ServeArgs, server: &Server) {
-    let read = Settings::read(args).and_then(|settings| Ok((auth_of(settings.get("keys"))?, settings.policies)));
-    match read {
-        Ok((auth, policies)) => {
-            if let Err(error) = server.reload(auth, policies, "signal HUP") {
-                eprintln!("hapax: not reloaded, all stays as it was: {error}");
-            } else {
-                eprintln!("hapax: reloaded");
-            }
-        }
+/// Puts keys, policies and routes in force again, all of it or nothing of it.
+fn reload(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<&Beside>) {
+    match reloaded(args, server, engine, gateway) {
+        Ok(()) => eprintln!("hapax: reloaded"),
         Err(failure) => eprintln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
+}
+
+fn reloaded(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<&Beside>) -> Result<(), Failure> {
+    let settings = Settings::read(args)?;
+    let auth = auth_of(settings.get("keys"))?;
+    let wanted = gateway::wanted(args, settings.get("store"))?;
+    let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
+    server.reload(auth, settings.policies, "signal HUP")?;
+    if let (Some(gateway), Some(setup)) = (gateway, setup) {
+        gateway.running.reload(setup);
+    }
+    Ok(())
 }
 
 #[allow(clippy::cast_precision_loss, reason = "metrics are floating-point numbers")]
