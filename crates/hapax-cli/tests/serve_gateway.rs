@@ -5,68 +5,17 @@
 
 mod support;
 
-use std::{
-    io::{BufRead as _, BufReader},
-    net::SocketAddr,
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
-};
+use std::net::SocketAddr;
 
-use support::{Dir, Reply, Upstream, get, post, until};
+use support::{Daemon, Dir, Reply, Upstream, get, post, until};
 
-struct Both {
-    child: Child,
-    said: Arc<Mutex<Vec<String>>>,
+trait Place {
+    fn place(&self, line: &str) -> Option<SocketAddr>;
 }
 
-impl Both {
-    fn command(dir: &Dir, more: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HAPAX_")) {
-            command.env_remove(name);
-        }
-        command.current_dir(dir.path()).args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(more);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        command
-    }
-
-    fn start(dir: &Dir, more: &[&str]) -> Self {
-        let mut child = Self::command(dir, more).spawn().unwrap();
-        let said: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (stderr, lines) = (child.stderr.take().unwrap(), Arc::clone(&said));
-        std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                lines.lock().unwrap().push(line);
-            }
-        });
-        let mut both = Self { child, said };
-        until("it to start", || {
-            assert!(both.child.try_wait().unwrap().is_none(), "it ended: {:?}", both.said());
-            both.said().iter().any(|line| line.contains("  admin "))
-        });
-        both
-    }
-
-    fn said(&self) -> Vec<String> {
-        self.said.lock().unwrap().clone()
-    }
-
-    fn place(&self, name: &str) -> Option<SocketAddr> {
-        let said = self.said();
-        let line = said.iter().find(|line| line.trim_start().starts_with(name))?;
-        line.split_once("http://")?.1.split(['/', ' ']).next()?.parse().ok()
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
-    }
-}
-
-impl Drop for Both {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Place for Daemon {
+    fn place(&self, line: &str) -> Option<SocketAddr> {
+        self.url(line)?.strip_prefix("http://")?.parse().ok()
     }
 }
 
@@ -83,13 +32,13 @@ fn a_request_through_the_gateway_is_in_the_daemons_store_and_survives_a_kill() {
     let upstream = Upstream::new(|_, number, _| Reply::json(201, &format!("{{\"n\":{number}}}")));
     let dir = Dir::new();
     dir.write("hapax.toml", &routes(upstream.address));
-    let both = Both::start(&dir, &[]);
+    let both = Daemon::start(&dir, &[]);
     let first = post(both.place("gateway").unwrap(), "/pay", "k1", "{\"amount\":1}");
     assert_eq!((first.status, first.is_replay()), (201, false), "{}", first.text());
     let listed = get_local(both.place("admin").unwrap(), "/v1/operations?surface=payments");
     assert!(listed.contains("\"state\":\"committed\"") && listed.contains("irreversible"), "{listed}");
     drop(both);
-    let both = Both::start(&dir, &[]);
+    let both = Daemon::start(&dir, &[]);
     let again = post(both.place("gateway").unwrap(), "/pay", "k1", "{\"amount\":1}");
     assert_eq!((again.status, again.is_replay(), again.text()), (201, true, first.text()));
     assert_eq!(upstream.count(), 1);
@@ -101,7 +50,7 @@ fn a_reload_takes_all_of_the_file_or_nothing_of_it() {
     let (one, other) = (Upstream::new(|_, _, _| Reply::json(200, "1")), Upstream::new(|_, _, _| Reply::json(200, "2")));
     let dir = Dir::new();
     dir.write("hapax.toml", &routes(one.address));
-    let both = Both::start(&dir, &[]);
+    let both = Daemon::start(&dir, &[]);
     let gateway = both.place("gateway").unwrap();
     let count = |words: &str| both.said().iter().filter(|line| line.contains(words)).count();
     dir.write("hapax.toml", &routes(other.address).replace("2h", "3h"));
@@ -123,15 +72,16 @@ fn a_reload_takes_all_of_the_file_or_nothing_of_it() {
 fn what_is_asked_for_is_there_and_a_contradiction_is_refused() {
     let upstream = Upstream::new(|_, _, _| Reply::json(200, "1"));
     let dir = Dir::new();
-    let both = Both::start(&dir, &["--upstream", &format!("http://{}", upstream.address), "--gateway", "127.0.0.1:0"]);
+    let both =
+        Daemon::start(&dir, &["--upstream", &format!("http://{}", upstream.address), "--gateway", "127.0.0.1:0"]);
     assert_eq!(post(both.place("gateway").unwrap(), "/", "k", "{}").status, 200);
     drop(both);
-    let both = Both::start(&dir, &[]);
+    let both = Daemon::start(&dir, &[]);
     assert!(both.place("gateway").is_none(), "{:?}", both.said());
     drop(both);
     let contradicting = routes(upstream.address).replace("[gateway]", "[gateway]\nstore = \"memory:\"");
     dir.write("hapax.toml", &contradicting);
-    let refused = Both::command(&dir, &[]).output().unwrap();
+    let refused = Daemon::command(&dir, &[]).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(said.contains("one process has one store"), "{said}");

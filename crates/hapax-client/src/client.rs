@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header};
@@ -33,11 +33,16 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// `http://host:port`, or `unix:` and the path of an admin socket.
+    /// `http://host:port`, or `unix:` and the path of an admin socket; `https://host:port` with the feature `tls`.
     pub fn new(address: &str) -> Result<Self, Error> {
+        Self::trusting(address, None)
+    }
+
+    /// Believes the certificates in this PEM file, instead of the system's.
+    pub fn trusting(address: &str, ca: Option<&Path>) -> Result<Self, Error> {
         let address = Address::parse(address)?;
-        let host = address.host();
-        Ok(Self { pool: Arc::new(Pool::new(address)), host, key: None, tenant: None, timeout: Duration::from_secs(75) })
+        let (host, pool) = (address.host(), Pool::new(address, ca)?);
+        Ok(Self { pool: Arc::new(pool), host, key: None, tenant: None, timeout: Duration::from_secs(75) })
     }
 
     #[must_use]

@@ -27,6 +27,7 @@ use crate::{
     once, page,
     problem::Problem,
     tickets::Tickets,
+    trace::{self, Here, Kind, Tracer},
 };
 
 /// Where a request came in.
@@ -62,6 +63,7 @@ pub(crate) struct App {
     pub(crate) csrf: [u8; 32],
     pub(crate) gauges: Option<Gauges>,
     pub(crate) document: OnceLock<Bytes>,
+    pub(crate) tracer: Option<Arc<Tracer>>,
     pub(crate) readers: Arc<Semaphore>,
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -108,9 +110,34 @@ pub(crate) struct AtDoor {
 
 impl Handler for AtDoor {
     async fn handle(&self, request: Request<Incoming>) -> Reply {
-        let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+        let here = self.app.tracer.as_ref().and_then(|tracer| Here::of_request(tracer, request.headers()));
+        let reply = match here {
+            None => self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused)),
+            Some(here) => Box::pin(self.traced(here, request)).await,
+        };
         self.app.metrics.answered(reply.status().as_u16());
         reply
+    }
+}
+
+impl AtDoor {
+    /// The same, inside a span that is named after the endpoint: the address itself may hold anything.
+    async fn traced(&self, here: Here, request: Request<Incoming>) -> Reply {
+        let method = request.method().as_str().to_owned();
+        let route = match endpoint::find(&method, request.uri().path(), self.door != Door::Public) {
+            Found::Endpoint(endpoint, _) => endpoint.path,
+            Found::Methods(_) | Found::Nothing => "unknown",
+        };
+        here.note("http.request.method", &method);
+        here.note("http.route", route);
+        let notes = here.clone();
+        let work = async move {
+            let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+            notes.note("http.response.status_code", reply.status().as_u16());
+            reply
+        };
+        let failed = |reply: &Reply| reply.status().is_server_error();
+        here.during(format!("{method} {route}"), Kind::Server, work, failed).await
     }
 }
 
@@ -203,7 +230,20 @@ impl App {
         }
     }
 
+    /// What is decided, inside a span of its own where the request is traced.
     pub(crate) async fn answer(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
+        if self.tracer.is_none() {
+            return self.decided(name, asked).await;
+        }
+        if let Some(id) = asked.id {
+            trace::note("hapax.operation", id);
+        }
+        let decision = format!("decide {name:?}").to_lowercase();
+        let failed = |decided: &Result<Reply, Problem>| decided.as_ref().is_err_and(|p| p.status.is_server_error());
+        Box::pin(trace::spanned(&decision, Kind::Internal, self.decided(name, asked), failed)).await
+    }
+
+    async fn decided(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
         match name {
             Name::Begin => api::begin(self, asked).await,
             Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {

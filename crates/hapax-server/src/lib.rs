@@ -24,6 +24,7 @@ mod problem;
 mod records;
 mod server;
 mod tickets;
+mod trace;
 pub mod wire;
 mod words;
 
@@ -33,6 +34,7 @@ pub use log::{Format, Level, Log};
 pub use metrics::Gauge;
 pub use problem::{Next, Problem};
 pub use server::{Server, ServerBuilder, ServerError};
+pub use trace::{Exporter, TraceError, Traced, Tracer};
 
 /// The OpenAPI document, as served at `/openapi.json`.
 #[must_use]

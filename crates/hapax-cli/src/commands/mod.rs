@@ -1,6 +1,7 @@
 //! The commands that look at, and decide, what a store holds: through the running process, or by opening the ledger.
 
 mod audit;
+mod bench;
 mod config;
 mod doubt;
 mod explain;
@@ -13,7 +14,7 @@ mod show;
 
 use clap::Subcommand;
 
-use crate::{failure::Failure, serve::args::ServeArgs};
+use crate::{failure::Failure, serve::args::ServeArgs, transfer};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Operate {
@@ -34,6 +35,12 @@ pub(crate) enum Operate {
     /// The embedded ledger, while no process uses it.
     #[command(subcommand)]
     Ledger(ledger::Ledger),
+    /// Write all operations of a store into a file, with their answers.
+    Export(transfer::Export),
+    /// Put the operations of an export into a store; what is there stays as it is.
+    Import(transfer::Import),
+    /// Measure this machine and store: durable operations a second, and how long one takes.
+    Bench(bench::Bench),
     /// What is in force.
     #[command(subcommand)]
     Config(config::Config),
@@ -55,6 +62,9 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Audit(audit) => audit::run(audit).await,
         Operate::Policy(policy) => policy::run(policy).await,
         Operate::Ledger(ledger) => ledger::run(ledger),
+        Operate::Export(export) => transfer::export(export).await,
+        Operate::Import(import) => transfer::import(import).await,
+        Operate::Bench(bench) => bench::run(bench).await,
         Operate::Config(config) => config::run(config),
         Operate::Key(key) => key::run(*key).await,
         Operate::Completions { shell } => {

@@ -19,6 +19,7 @@ pub(crate) use running::Running;
 pub(crate) use secret::kept_in as kept_secret;
 
 pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
+    crate::files::take_all();
     let effective = Effective::read(&args)?;
     for warning in &effective.warnings {
         eprintln!("hapax: warning: {warning}");

@@ -8,10 +8,11 @@ mod socket;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use hapax::{Engine, Hapax, Ledger};
+use hapax::{Engine, Hapax, Ledger, Span};
+use hapax_gateway::inbound::TlsFiles;
 use hapax_server::{
-    Auth, Format, Gauge, Keys, Level, Limits, Log, Server,
-    audit::{Action, Audit},
+    Auth, Format, Gauge, Keys, Level, Limits, Log, Server, Traced, Tracer,
+    audit::{Action, Audit, AuditOptions},
 };
 use tokio::{
     net::TcpListener,
@@ -25,21 +26,33 @@ use settings::Settings;
 pub(crate) use socket::{bind as bind_socket, path_in as socket_in, remove as remove_socket};
 
 pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
+    crate::files::take_all();
     let settings = Settings::read(&args)?;
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
     let opened = store::open(settings.get("store"))?;
     let directory = opened.directory.clone();
+    let (tracer, exporter) = match settings.get("otlp") {
+        "off" => (None, None),
+        endpoint => {
+            let (tracer, exporter) = Tracer::to(endpoint, settings.number("otlp_one_in")? as u64)?;
+            (Some(tracer), Some(exporter))
+        }
+    };
+    let mut store = Arc::clone(&opened.store);
+    if tracer.is_some() {
+        store = Arc::new(Traced::around(store));
+    }
     let beside = gateway::wanted(&args, settings.get("store"))?;
     let secret = kept_secret(directory.as_deref())?;
-    let engine = Hapax::on(Arc::clone(&opened.store))
+    let engine = Hapax::on(store)
         .policies(settings.policies.clone())
         .settings(hapax::Settings { waiters: settings.number("waiters")?, ..hapax::Settings::default() })
         .secret(secret.clone())
         .build()?;
     let durability = opened.store.durability();
-    let (audit, torn) = audit_of(directory.as_deref())?;
+    let (audit, torn) = audit_of(directory.as_deref(), &settings)?;
     let log = log_of(&settings);
     let auth = auth_of(settings.get("keys"))?;
     let without_keys = matches!(auth, Auth::None);
@@ -51,8 +64,17 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         let ledger = Arc::clone(ledger);
         builder = builder.gauges(move || gauges(&ledger));
     }
+    if let Some(tracer) = tracer {
+        builder = builder.tracer(tracer);
+    }
     let server = builder.build()?;
+    let exporting = exporter.map(|exporter| tokio::spawn(exporter.run()));
 
+    let tls = match (settings.get("tls_certificate"), settings.get("tls_key")) {
+        ("none", _) | (_, "none") => None,
+        (certificate, key) => Some(TlsFiles { certificate: certificate.into(), key: key.into() }.server()?),
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let public = listen(settings.get("listen")).await?;
     let admin = match settings.get("admin") {
         "off" => None,
@@ -65,18 +87,25 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let gateway = gateway::start(beside, &engine, secret).await?;
     note(&server, Action::Started, "")?;
 
-    eprintln!("hapax serve on http://{}", at(&public));
-    eprintln!("  page      http://{}/", at(&public));
+    eprintln!("hapax serve on {scheme}://{}", at(&public));
+    eprintln!("  page      {scheme}://{}/", at(&public));
     if let Some(gateway) = &gateway {
         gateway.say_hello();
     }
     eprintln!("  records   {}, which promises: {durability}", settings.get("store"));
     match &admin {
-        Some(listener) => eprintln!("  admin     http://{}/ (all tenants)", at(listener)),
+        Some(listener) => eprintln!("  admin     {scheme}://{}/ (all tenants)", at(listener)),
         None => eprintln!("  admin     off"),
     }
     if let Some(cut) = torn {
         eprintln!("  audit     {cut} bytes of an unfinished row were cut off, and a row says so");
+    }
+    let connections = settings.number("connections")? as u64;
+    if let Some(most) = crate::files::most().filter(|most| *most < connections) {
+        eprintln!(
+            "hapax: warning: this process may have {most} files open, fewer than the {connections} connections that it \
+             would take; raise the limit (`ulimit -n`), or lower `connections`"
+        );
     }
     if without_keys {
         eprintln!(
@@ -94,11 +123,11 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         });
     }
     if let Some(admin) = admin {
-        let server = server.clone();
-        doors.spawn(async move { server.serve_admin(admin).await });
+        let (server, tls) = (server.clone(), tls.clone());
+        doors.spawn(async move { server.serve_admin_over(admin, tls).await });
     }
     let public_server = server.clone();
-    doors.spawn(async move { public_server.serve(public).await });
+    doors.spawn(async move { public_server.serve_over(public, tls).await });
     let books = tokio::spawn({
         let server = server.clone();
         async move { server.keep_books().await }
@@ -138,6 +167,11 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Some(directory) = &directory {
         socket::remove(directory);
     }
+    drop(server);
+    if let Some(exporting) = exporting {
+        // With the server its tracer is gone, so the exporter sends what is left and ends.
+        let _in_time = tokio::time::timeout(Duration::from_secs(2), exporting).await;
+    }
     unfinished?;
     eprintln!("hapax: stopped");
     Ok(())
@@ -149,9 +183,14 @@ fn note(server: &Server, action: Action, subject: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn audit_of(directory: Option<&Path>) -> Result<(Audit, Option<u64>), Failure> {
+fn audit_of(directory: Option<&Path>, settings: &Settings) -> Result<(Audit, Option<u64>), Failure> {
     let Some(directory) = directory else { return Ok((Audit::in_memory(), None)) };
-    let (audit, opened) = Audit::open(directory).map_err(hapax_server::ServerError::from)?;
+    let keep = match settings.span("audit_keep")? {
+        Span::Forever => None,
+        Span::For(length) => Some(Duration::from_millis(length.0)),
+    };
+    let options = AuditOptions { file_bytes: settings.number("audit_file_bytes")? as u64, keep };
+    let (audit, opened) = Audit::open_with(directory, options).map_err(hapax_server::ServerError::from)?;
     Ok((audit, (opened.cut > 0).then_some(opened.cut)))
 }
 

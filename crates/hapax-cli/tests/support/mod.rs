@@ -5,10 +5,12 @@
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
 mod client;
+mod daemon;
 mod process;
 mod upstream;
 
 pub use client::{Answer, Conn, get, post, request};
+pub use daemon::Daemon;
 pub use process::{Dir, Gateway, Start};
 pub use upstream::{Asked, Reply, Upstream};
 
