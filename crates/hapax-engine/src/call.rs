@@ -284,4 +284,9 @@ impl Call {
     pub fn id(&self) -> Result<Id, EngineError> {
         self.prepared.as_ref().map(|prepared| prepared.id).map_err(Clone::clone)
     }
+
+    /// What logs show of the key: a short digest under the engine's secret.
+    pub fn key_hash(&self) -> Result<[u8; 8], EngineError> {
+        self.prepared.as_ref().map(|prepared| prepared.about(&self.engine.inner).key_hash).map_err(Clone::clone)
+    }
 }

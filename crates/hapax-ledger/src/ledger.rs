@@ -167,6 +167,10 @@ impl Ledger {
         &self.recovered
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     pub fn status(&self) -> Status {
         let shared = &self.shared;
         let counters = &shared.counters;

@@ -17,6 +17,7 @@ mod clock;
 pub mod disk;
 mod entry;
 mod error;
+mod every;
 mod feed;
 mod frame;
 mod front;
