@@ -23,6 +23,10 @@ mod peers;
 mod sample;
 mod scratch;
 mod start;
+#[cfg(feature = "stores")]
+mod store;
+#[cfg(any(feature = "peers", feature = "stores"))]
+mod stored;
 #[cfg(feature = "web")]
 mod web;
 mod work;
@@ -50,6 +54,8 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("ledger", "durable pairs: the engine on the ledger, the raw log, fjall, SQLite", ledger::run),
     #[cfg(feature = "web")]
     ("replay", "duplicates answered by the gateway, beside nginx proxying and a bare server", web::replay),
+    #[cfg(feature = "stores")]
+    ("store", "durable pairs on Redis and PostgreSQL, beside a hand-written client and pgbench", store::run),
     ("start", "opening ledgers of 1 and 5 million records after an unclean end", start::run),
 ];
 

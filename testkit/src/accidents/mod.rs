@@ -9,7 +9,8 @@ mod trips;
 
 use std::{sync::Arc, time::Duration};
 
-use hapax_engine::{Call, Engine, Settings};
+use hapax_core::Preset;
+use hapax_engine::{Call, Engine, Policies, Settings};
 use hapax_store::{BoxFuture, Store};
 
 use crate::{Postgres, Redis};
@@ -68,7 +69,12 @@ server!(Redis, Postgres);
 /// An engine that waits for its store as long as that waits for its server.
 pub fn engine(store: Arc<dyn Store>) -> Engine {
     let settings = Settings { store_timeout: ANSWER * 2, store_retries: 2, ..Settings::default() };
-    Engine::builder(store).settings(settings).build().unwrap()
+    // Most servers of tests forget when they are told to stop; these accidents are about other things.
+    let mut policy = Preset::Standard.policy();
+    policy.best_effort = [true; 5];
+    let mut policies = Policies::default();
+    policies.set_standard(policy).unwrap();
+    Engine::builder(store).settings(settings).policies(policies).build().unwrap()
 }
 
 /// An engine that does not wait long for its store.

@@ -5,7 +5,7 @@ mod secret;
 
 use std::{sync::Arc, time::Duration};
 
-use hapax::{Durability, Engine, Hapax, MemoryStore};
+use hapax::{Engine, Hapax, MemoryStore, Store};
 use hapax_gateway::{
     Gateway, Notice,
     config::Secrets,
@@ -26,12 +26,15 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     for warning in &effective.warnings {
         eprintln!("hapax: warning: {warning}");
     }
-    let opened = store::open(&effective.store)?;
+    let opened = store::open(&effective.store, &effective.data).await?;
     let secret = secret::kept_in(opened.directory.as_deref())?;
     let secrets = Secrets { tenants: secret.clone() };
-    let durability = opened.store.durability();
-    let engine =
-        Hapax::on(Arc::clone(&opened.store)).policies(effective.policies.clone()).secret(secret.clone()).build()?;
+    let engine = Hapax::on(Arc::clone(&opened.store))
+        .policies(effective.policies.clone())
+        .settings(hapax::Settings { demand_durable: effective.demand_durable, ..hapax::Settings::default() })
+        .secret(secret.clone())
+        .build()?;
+    store::agree(&engine).await?;
     let setup = effective.config.build(&engine, &secrets, None)?;
     let tls = effective.config.tls.as_ref().map(hapax_gateway::inbound::TlsFiles::server).transpose()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -44,7 +47,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
 
-    say_hello(&effective, &format!("{scheme}://{address}"), durability, &setup.tenants());
+    say_hello(&effective, &format!("{scheme}://{address}"), &*opened.store, &setup.tenants());
     let live = Live::default();
     let (stop, stopping) = Stop::new();
     let gateway = Gateway::new(setup, live.clone(), tell);
@@ -75,11 +78,11 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
 /// How long live work may go on after the order to stop, unless the file says otherwise.
 const GRACE: Duration = Duration::from_secs(120);
 
-fn say_hello(effective: &Effective, address: &str, durability: Durability, tenants: &str) {
+fn say_hello(effective: &Effective, address: &str, store: &dyn Store, tenants: &str) {
     let upstream = effective.config.upstreams.get(hapax_gateway::Config::DEFAULT);
     let upstream = upstream.map(|upstream| upstream.target.to_string()).unwrap_or_default();
     eprintln!("hapax gateway on {address}, upstream {upstream}");
-    eprintln!("  records   {}, which promises: {durability}", effective.store);
+    eprintln!("  records   {}, which promises: {}", store::shown(&effective.store), store.durability());
     eprintln!("  tenants   {tenants}");
     match &effective.file {
         Some(path) => eprintln!("  routes    {} from {}, and all else", effective.config.routes.len(), path.display()),
@@ -88,6 +91,7 @@ fn say_hello(effective: &Effective, address: &str, durability: Durability, tenan
     for (name, place) in &effective.config.egress {
         eprintln!("  egress    /egress/{name}/ to {}", place.target);
     }
+    store::warn_if_forgetful(store, &effective.policies);
 }
 
 fn tell(notice: Notice) {

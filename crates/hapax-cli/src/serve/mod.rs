@@ -27,13 +27,19 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
-    let opened = store::open(settings.get("store"))?;
+    let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
+    let _held = opened.hold()?;
     let engine = Hapax::on(Arc::clone(&opened.store))
         .policies(settings.policies.clone())
-        .settings(hapax::Settings { waiters: settings.number("waiters")?, ..hapax::Settings::default() })
+        .settings(hapax::Settings {
+            waiters: settings.number("waiters")?,
+            demand_durable: settings.get("durability") == "durable",
+            ..hapax::Settings::default()
+        })
         .secret(kept_secret(directory.as_deref())?)
         .build()?;
+    store::agree(&engine).await?;
     let durability = opened.store.durability();
     let (audit, torn) = audit_of(directory.as_deref())?;
     let log = log_of(&settings);
@@ -59,7 +65,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
 
     eprintln!("hapax serve on http://{}", at(&public));
     eprintln!("  page      http://{}/", at(&public));
-    eprintln!("  records   {}, which promises: {durability}", settings.get("store"));
+    eprintln!("  records   {}, which promises: {durability}", store::shown(settings.get("store")));
     match &admin {
         Some(listener) => eprintln!("  admin     http://{}/ (all tenants)", at(listener)),
         None => eprintln!("  admin     off"),
@@ -67,6 +73,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Some(cut) = torn {
         eprintln!("  audit     {cut} bytes of an unfinished row were cut off, and a row says so");
     }
+    store::warn_if_forgetful(&*opened.store, &settings.policies);
     if without_keys {
         eprintln!(
             "hapax: warning: no API keys: every process on this machine may do everything, as the tenant `default`. \

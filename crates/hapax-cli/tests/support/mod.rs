@@ -6,6 +6,7 @@
 
 mod client;
 mod process;
+pub mod stores;
 mod upstream;
 
 pub use client::{Answer, Conn, get, post, request};
