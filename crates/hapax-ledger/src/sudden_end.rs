@@ -28,7 +28,7 @@ impl<T> Drop for SuddenEnd<'_, T> {
     fn drop(&mut self) {
         if !self.expected {
             // In this order: whoever is turned away by the queue looks for the reason.
-            self.shared.poison(format!("its {} thread has panicked", self.who));
+            self.shared.panicked(self.who);
             self.queue.abandon();
         }
     }

@@ -69,7 +69,7 @@ async fn a_panic_of(thread: &'static str) {
     }
     watch.changed().await;
     let Durability::BestEffort(why) = ledger.durability() else { panic!("it calls itself durable") };
-    assert!(why.contains("panicked") && why.ends_with("[HX0027]"), "{why}");
+    assert!(why.contains("panicked") && why.ends_with("[HX0028]"), "{why}");
     let later = ledger.swap(&id(0), version, None).await.unwrap_err();
     assert!(later.to_string().contains("panicked"), "{later}");
     assert!(ledger.get(&id(0)).await.is_err(), "it answers");
