@@ -43,6 +43,8 @@ type Bench = fn(f64) -> Value;
 
 const BENCHES: &[(&str, &str, Bench)] = &[
     ("cost", "instructions per pair and per replay, by callgrind", cost::run),
+    #[cfg(feature = "web")]
+    ("daemon", "durable pairs over HTTP, beside Redis with appendfsync always; start and idle memory", web::daemon),
     ("engine", "begin+complete on the memory store, single thread", engine::run),
     ("fingerprint", "canonical JSON digest against serde_jcs", fingerprint::run),
     ("gate", "replay look-ups among a million entries", gate::run),

@@ -51,7 +51,13 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Server(#[from] hapax_server::ServerError),
     #[error(transparent)]
+    Trace(#[from] hapax_server::TraceError),
+    #[error(transparent)]
     Client(#[from] hapax_client::Error),
+    #[error("{}: {why} [HX0142]", .path.display())]
+    Transfer { path: PathBuf, why: String },
+    #[error("{}, line {line}: {why}; nothing was imported. Take the export again [HX0141]", .path.display())]
+    Damage { path: PathBuf, line: u64, why: String },
     #[error("{0} places are not as they were written")]
     Damaged(usize),
     #[error("{0} checks failed: this is no store to trust; nothing of yours was touched [HX0136]")]
@@ -69,16 +75,17 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => ExitCode::from(2),
-            Self::Setting { .. } | Self::Keys { .. } => ExitCode::from(2),
+            Self::Setting { .. } | Self::Keys { .. } | Self::Trace(_) => ExitCode::from(2),
             Self::Unfinished(_) => ExitCode::from(3),
             Self::Client(hapax_client::Error::InFlight(_)) => ExitCode::from(4),
             Self::Client(hapax_client::Error::Mismatch(_)) => ExitCode::from(5),
             Self::Client(hapax_client::Error::InDoubt(_)) => ExitCode::from(6),
             Self::Client(hapax_client::Error::Refused(refusal)) if refusal.status == 404 => ExitCode::from(7),
-            Self::Damaged(_) | Self::NoStore(_) => ExitCode::from(8),
+            Self::Damaged(_) | Self::Damage { .. } | Self::NoStore(_) => ExitCode::from(8),
             Self::Differs(_) => ExitCode::from(9),
             Self::Client(hapax_client::Error::Refused(_)) => ExitCode::from(10),
             Self::Runtime(_)
+            | Self::Transfer { .. }
             | Self::Tls(_)
             | Self::Store { .. }
             | Self::SharedStore { .. }

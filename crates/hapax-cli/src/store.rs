@@ -20,7 +20,9 @@ pub(crate) struct Opened {
     pub(crate) ledger: Option<Arc<Ledger>>,
 }
 
+/// The directory, and the store in it, of whoever names none.
 pub(crate) const DATA: &str = "./hapax-data";
+pub(crate) const DEFAULT: &str = "file:./hapax-data";
 
 /// Opens a store. `data` is the directory beside a store that lies elsewhere.
 pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {

@@ -1,6 +1,6 @@
 //! The answers to *begin*.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::{Millis, Outcome, Stamp, Token, Version, WallMillis};
 
@@ -22,6 +22,9 @@ pub struct Replay {
     /// When it stops being replayed, on the store's clock.
     pub expires: Option<Stamp>,
     pub attempt: u32,
+    /// The principal that asked first, within the tenant. Whose answer it is goes with the answer, so that nobody shows
+    /// one without knowing.
+    pub asked_first: Option<Arc<str>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

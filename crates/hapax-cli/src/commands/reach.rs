@@ -22,6 +22,9 @@ pub(crate) struct Reach {
     /// The key for it
     #[arg(long, env = "HAPAX_API_KEY", value_name = "KEY", hide_env_values = true, requires = "url")]
     pub(crate) api_key: Option<String>,
+    /// Whose certificates are believed at an https:// address [default: the system's]
+    #[arg(long, env = "HAPAX_CA", value_name = "FILE", requires = "url")]
+    pub(crate) ca: Option<PathBuf>,
     /// The data directory, through the process that holds it or by opening it
     #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = "./hapax-data")]
     pub(crate) data: PathBuf,
@@ -56,7 +59,7 @@ impl Reach {
             None => client,
         };
         if let Some(url) = &self.url {
-            let client = Client::new(url)?;
+            let client = Client::trusting(url, self.ca.as_deref())?;
             let client = match &self.api_key {
                 Some(key) => client.api_key(key),
                 None => client,

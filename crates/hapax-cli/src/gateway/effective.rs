@@ -12,23 +12,23 @@ use hapax_gateway::{
 
 use crate::{args::GatewayArgs, failure::Failure, store};
 
-pub(super) struct Effective {
-    pub(super) config: Config,
-    pub(super) policies: Policies,
-    pub(super) warnings: Vec<PolicyFileWarning>,
+pub(crate) struct Effective {
+    pub(crate) config: Config,
+    pub(crate) policies: Policies,
+    pub(crate) warnings: Vec<PolicyFileWarning>,
     /// Where it was read from.
-    pub(super) file: Option<PathBuf>,
-    pub(super) listen: String,
-    pub(super) store: String,
-    pub(super) data: PathBuf,
-    pub(super) demand_durable: bool,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) listen: String,
+    pub(crate) store: String,
+    pub(crate) data: PathBuf,
+    pub(crate) demand_durable: bool,
 }
 
 const FILE: &str = "hapax.toml";
 const LISTEN: &str = "127.0.0.1:8080";
 
 impl Effective {
-    pub(super) fn read(args: &GatewayArgs) -> Result<Self, Failure> {
+    pub(crate) fn read(args: &GatewayArgs) -> Result<Self, Failure> {
         let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
         let ((mut config, policies), warnings) = match &file {
             None => Default::default(),

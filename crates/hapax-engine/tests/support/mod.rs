@@ -80,6 +80,7 @@ pub struct Observed {
     watch_fails: AtomicBool,
     body_puts_fail: AtomicU64,
     usage_silent: AtomicBool,
+    bodies_silent: AtomicBool,
     shared: AtomicBool,
     /// What it says of itself where it pretends to be shared.
     promise: Mutex<Durability>,
@@ -103,6 +104,7 @@ impl Observed {
             watch_fails: AtomicBool::default(),
             body_puts_fail: AtomicU64::default(),
             usage_silent: AtomicBool::default(),
+            bodies_silent: AtomicBool::default(),
             shared: AtomicBool::default(),
             promise: Mutex::new(Durability::Durable),
         })
@@ -143,6 +145,11 @@ impl Observed {
 
     pub fn fail_body_puts(&self, times: u64) {
         self.body_puts_fail.store(times, SeqCst);
+    }
+
+    /// From now on no body is given.
+    pub fn bodies_are_silent(&self) {
+        self.bodies_silent.store(true, SeqCst);
     }
 
     pub fn usage_is_silent(&self) {
@@ -246,6 +253,9 @@ impl Store for Observed {
         self.bodies_got.fetch_add(1, SeqCst);
         Box::pin(async move {
             self.ready().await?;
+            if self.bodies_silent.load(SeqCst) {
+                std::future::pending::<()>().await;
+            }
             self.inner.get_body(body).await
         })
     }

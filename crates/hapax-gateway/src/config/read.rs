@@ -33,7 +33,7 @@ const GATEWAY: [&str; 14] = [
     "grace",
 ];
 
-const LIMITS: [&str; 10] = [
+const LIMITS: [&str; 11] = [
     "connections",
     "connections_per_peer",
     "head_timeout",
@@ -44,6 +44,7 @@ const LIMITS: [&str; 10] = [
     "head_bytes",
     "headers",
     "streams",
+    "buffered_bytes",
 ];
 
 pub(super) fn config(root: &DeTable<'_>, report: &mut Report<'_>) -> Config {
@@ -138,6 +139,11 @@ fn limits(section: &mut Section<'_, '_>, table: &DeTable<'_>, limits: &mut Limit
         Ok(_) | Err(_) => Err("has to be at least 1KiB, or ordinary heads do not fit".to_owned()),
     });
     set(&mut limits.head_bytes, bytes);
+    let bytes = section.given(table, "buffered_bytes", |value| match usize::try_from(value::size(value)?) {
+        Ok(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        Ok(_) | Err(_) => Err("has to be at least 1MiB, or ordinary bodies do not fit".to_owned()),
+    });
+    set(&mut limits.buffered_bytes, bytes);
 }
 
 /// A table of the root, if it is there and is one.
