@@ -31,7 +31,7 @@ pub async fn open_store(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
     match scheme {
         "memory" => Ok(Arc::new(MemoryStore::default())),
         "file" => file(rest),
-        "redis" => redis(url).await,
+        "redis" | "rediss" => redis(url).await,
         "postgres" | "postgresql" => postgres(url).await,
         // Without a colon it may be anything, a password too.
         other if other.len() == url.len() => Err(StoreUrlError::Scheme { scheme: String::new() }),
