@@ -23,6 +23,10 @@ mod peers;
 mod sample;
 mod scratch;
 mod start;
+#[cfg(feature = "stores")]
+mod store;
+#[cfg(any(feature = "peers", feature = "stores"))]
+mod stored;
 #[cfg(feature = "web")]
 mod web;
 mod work;
@@ -30,6 +34,10 @@ mod work;
 use std::process::ExitCode;
 
 use serde_json::Value;
+
+/// The allocator of the program that we ship: what is measured is what a user runs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Bench = fn(f64) -> Value;
 
@@ -48,6 +56,8 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("ledger", "durable pairs: the engine on the ledger, the raw log, fjall, SQLite", ledger::run),
     #[cfg(feature = "web")]
     ("replay", "duplicates answered by the gateway, beside nginx proxying and a bare server", web::replay),
+    #[cfg(feature = "stores")]
+    ("store", "durable pairs on Redis and PostgreSQL, beside a hand-written client and pgbench", store::run),
     ("start", "opening ledgers of 1 and 5 million records after an unclean end", start::run),
 ];
 

@@ -30,6 +30,7 @@ mod lock;
 mod log;
 mod meta;
 mod options;
+mod patience;
 mod poison;
 mod queue;
 mod raw;
@@ -38,8 +39,10 @@ mod repair;
 mod scan;
 mod segment;
 mod shared;
+mod shelf;
 mod slot;
 mod stepper;
+mod sudden_end;
 mod table;
 #[doc(hidden)]
 pub mod testing;

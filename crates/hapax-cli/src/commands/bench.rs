@@ -2,7 +2,7 @@
 //! `cargo xtask bench`.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -41,7 +41,7 @@ const KEPT: Millis = Millis::from_secs(60);
 pub(super) async fn run(bench: Bench) -> Result<(), Failure> {
     let scratch = Scratch::for_url(&bench.store);
     let url = scratch.as_ref().map_or_else(|| bench.store.clone(), |scratch| format!("file:{}", scratch.0.display()));
-    let opened = store::open(&url)?;
+    let opened = store::open(&url, Path::new(store::DATA)).await?;
     let durability = opened.store.durability().to_string();
     let policy = Policy { success: Span::For(KEPT), ..Preset::Standard.policy() };
     let engine = Hapax::on(Arc::clone(&opened.store)).policy(SURFACE, policy).build()?;
@@ -66,7 +66,7 @@ pub(super) async fn run(bench: Bench) -> Result<(), Failure> {
     cases.insert("replays@1".to_owned(), measured.json());
     drop((engine, opened));
     if !bench.json {
-        println!("{}, which promises: {durability}", bench.store);
+        println!("{}, which promises: {durability}", store::shown(&bench.store));
         show::table(&["CASE", "A SECOND", "MEDIAN", "99 %"], &rows);
     }
     show::json(&json!({

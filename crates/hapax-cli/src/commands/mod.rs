@@ -11,6 +11,7 @@ mod op;
 mod policy;
 mod reach;
 mod show;
+mod verify;
 
 use clap::Subcommand;
 
@@ -47,6 +48,8 @@ pub(crate) enum Operate {
     /// API keys.
     #[command(subcommand)]
     Key(Box<key::Key>),
+    /// Try a store before trusting it: the suite, the faults, and what it may promise. Exit code 8 if it is none.
+    Verify(verify::Verify),
     /// A script that completes commands in your shell.
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -67,6 +70,7 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Bench(bench) => bench::run(bench).await,
         Operate::Config(config) => config::run(config),
         Operate::Key(key) => key::run(*key).await,
+        Operate::Verify(verify) => verify::run(verify).await,
         Operate::Completions { shell } => {
             let mut command = <crate::args::Args as clap::CommandFactory>::command();
             clap_complete::generate(shell, &mut command, "hapax", &mut std::io::stdout());

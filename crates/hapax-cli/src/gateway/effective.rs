@@ -20,6 +20,8 @@ pub(crate) struct Effective {
     pub(crate) file: Option<PathBuf>,
     pub(crate) listen: String,
     pub(crate) store: String,
+    pub(crate) data: PathBuf,
+    pub(crate) demand_durable: bool,
 }
 
 const FILE: &str = "hapax.toml";
@@ -60,7 +62,15 @@ impl Effective {
             config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
         }
         let listen = args.listen.clone().or_else(|| config.listen.clone()).unwrap_or_else(|| LISTEN.to_owned());
-        let store = args.store.clone().or_else(|| config.store.clone()).unwrap_or_else(|| store::DEFAULT.to_owned());
-        Ok(Self { config, policies, warnings, file, listen, store })
+        let data = args.data.clone().or_else(|| config.data.clone()).unwrap_or_else(|| store::DATA.into());
+        let store = args.store.clone().or_else(|| config.store.clone());
+        let store = store.unwrap_or_else(|| format!("file:{}", data.display()));
+        let demand_durable = match args.durability.as_deref() {
+            None => config.demand_durable,
+            Some("any") => false,
+            Some("durable") => true,
+            Some(_) => return Err(Failure::Flag("--durability", "write `any` or `durable`".to_owned())),
+        };
+        Ok(Self { config, policies, warnings, file, listen, store, data, demand_durable })
     }
 }

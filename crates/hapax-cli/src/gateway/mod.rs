@@ -6,7 +6,7 @@ mod secret;
 
 use std::{sync::Arc, time::Duration};
 
-use hapax::{Durability, Engine, Hapax};
+use hapax::{Engine, Hapax, Store};
 use hapax_gateway::config::Secrets;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -24,17 +24,21 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     for warning in &effective.warnings {
         eprintln!("hapax: warning: {warning}");
     }
-    let opened = store::open(&effective.store)?;
+    let opened = store::open(&effective.store, &effective.data).await?;
     let secret = secret::kept_in(opened.directory.as_deref())?;
     let secrets = Secrets { tenants: secret.clone() };
-    let durability = opened.store.durability();
-    let engine = Hapax::on(Arc::clone(&opened.store)).policies(effective.policies.clone()).secret(secret).build()?;
+    let engine = Hapax::on(Arc::clone(&opened.store))
+        .policies(effective.policies.clone())
+        .settings(hapax::Settings { demand_durable: effective.demand_durable, ..hapax::Settings::default() })
+        .secret(secret)
+        .build()?;
+    store::agree(&engine).await?;
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
     let running = Running::start(&effective, &engine, secrets).await?;
 
-    say_hello(&effective, &running.address, durability, &running.setup().tenants());
+    say_hello(&effective, &running.address, &*opened.store, &running.setup().tenants());
     let mut tidying = interval(Duration::from_secs(2));
     loop {
         tokio::select! {
@@ -56,11 +60,11 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn say_hello(effective: &Effective, address: &str, durability: Durability, tenants: &str) {
+fn say_hello(effective: &Effective, address: &str, store: &dyn Store, tenants: &str) {
     let upstream = effective.config.upstreams.get(hapax_gateway::Config::DEFAULT);
     let upstream = upstream.map(|upstream| upstream.target.to_string()).unwrap_or_default();
     eprintln!("hapax gateway on {address}, upstream {upstream}");
-    eprintln!("  records   {}, which promises: {durability}", effective.store);
+    eprintln!("  records   {}, which promises: {}", store::shown(&effective.store), store.durability());
     eprintln!("  tenants   {tenants}");
     match &effective.file {
         Some(path) => eprintln!("  routes    {} from {}, and all else", effective.config.routes.len(), path.display()),
@@ -69,6 +73,7 @@ fn say_hello(effective: &Effective, address: &str, durability: Durability, tenan
     for (name, place) in &effective.config.egress {
         eprintln!("  egress    /egress/{name}/ to {}", place.target);
     }
+    store::warn_if_forgetful(store, &effective.policies);
 }
 
 /// Puts the file in force again, all of it or nothing of it.
@@ -82,7 +87,6 @@ fn reload(args: &GatewayArgs, engine: &Engine, running: &Running) {
 fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running) -> Result<(), Failure> {
     let effective = Effective::read(args)?;
     let setup = running.prepare(&effective, &effective.policies, engine)?;
-    engine.reload(effective.policies);
-    running.reload(setup);
+    running.reload(setup, || engine.reload(effective.policies));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use hapax::{Engine, Hapax, MemoryStore, Policies};
+use hapax::{Engine, Policies};
 use hapax_gateway::{
     Gateway, Notice, Setup,
     config::Secrets,
@@ -30,7 +30,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) async fn start(effective: &Effective, engine: &Engine, secrets: Secrets) -> Result<Self, Failure> {
-        let setup = effective.config.build(engine, &secrets, None)?;
+        let setup = effective.config.build(engine, &effective.policies, &secrets, None)?;
         let tls = effective.config.tls.as_ref().map(hapax_gateway::inbound::TlsFiles::server).transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let listen = effective.listen.clone();
@@ -58,17 +58,16 @@ impl Running {
         policies: &Policies,
         engine: &Engine,
     ) -> Result<Setup, Failure> {
-        // Routes are checked against the new policies before either is in force.
-        let trial = Hapax::on(Arc::new(MemoryStore::default())).policies(policies.clone()).build()?;
-        effective.config.build(&trial, &self.secrets, None)?;
         if effective.listen != self.listen {
             eprintln!("hapax: warning: the gateway stays on {}; another address needs a restart", self.listen);
         }
-        Ok(effective.config.build(engine, &self.secrets, Some(&self.setup()))?)
+        // Routes are built on the new policies before either is in force.
+        Ok(effective.config.build(engine, policies, &self.secrets, Some(&self.setup()))?)
     }
 
-    pub(crate) fn reload(&self, setup: Setup) {
-        self.gateway.reload(setup);
+    /// Puts routes in force, and with them what is given: nobody meets the one without the other.
+    pub(crate) fn reload(&self, setup: Setup, and: impl FnOnce()) {
+        self.gateway.reload(setup, and);
     }
 
     /// No new work from here on.
@@ -95,6 +94,11 @@ fn tell(notice: Notice) {
         Notice::Anonymous => eprintln!(
             "hapax: warning: requests with a key came without a credential; all such requests share the tenant \
              `anonymous` and can meet under one key. Send Authorization or X-Api-Key, or choose another `tenant` [HX0063]"
+        ),
+        Notice::ByAllCookies => eprintln!(
+            "hapax: warning: requests with a key came with nothing but cookies; each caller is told apart by all of its \
+             cookies, so a retry after any of them changed counts as new. Name the cookie that says who it is in \
+             `cookies` under [gateway] [HX0064]"
         ),
         other => eprintln!("hapax: warning: {other:?}"),
     }

@@ -9,9 +9,16 @@ pub(crate) struct ServeArgs {
     /// Where administrators connect, or `off` [default: 127.0.0.1:7879]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
-    /// Where records are kept: `file:DIRECTORY`, or `memory:` to forget them with the process [default: file:./hapax-data]
+    /// Where records are kept: `file:DIRECTORY`, `redis://…`, `postgres://…`, or `memory:` to forget them with the process
+    /// [default: the data directory]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// Where the secret, the audit log and the socket are kept [default: ./hapax-data]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) data: Option<String>,
+    /// What the store must promise: `any`, or `durable` to refuse the start without it [default: any]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) durability: Option<String>,
     /// The file with API keys, or `none` on loopback [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<String>,

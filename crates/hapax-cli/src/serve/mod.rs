@@ -31,8 +31,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
-    let opened = store::open(settings.get("store"))?;
+    let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
+    let _held = opened.hold()?;
     let (tracer, exporter) = match settings.get("otlp") {
         "off" => (None, None),
         endpoint => {
@@ -48,9 +49,14 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let secret = kept_secret(directory.as_deref())?;
     let engine = Hapax::on(store)
         .policies(settings.policies.clone())
-        .settings(hapax::Settings { waiters: settings.number("waiters")?, ..hapax::Settings::default() })
+        .settings(hapax::Settings {
+            waiters: settings.number("waiters")?,
+            demand_durable: settings.get("durability") == "durable",
+            ..hapax::Settings::default()
+        })
         .secret(secret.clone())
         .build()?;
+    store::agree(&engine).await?;
     let durability = opened.store.durability();
     let (audit, torn) = audit_of(directory.as_deref(), &settings)?;
     let log = log_of(&settings);
@@ -92,7 +98,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Some(gateway) = &gateway {
         gateway.say_hello();
     }
-    eprintln!("  records   {}, which promises: {durability}", settings.get("store"));
+    eprintln!("  records   {}, which promises: {durability}", store::shown(settings.get("store")));
     match &admin {
         Some(listener) => eprintln!("  admin     {scheme}://{}/ (all tenants)", at(listener)),
         None => eprintln!("  admin     off"),
@@ -100,6 +106,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Some(cut) = torn {
         eprintln!("  audit     {cut} bytes of an unfinished row were cut off, and a row says so");
     }
+    store::warn_if_forgetful(&*opened.store, &settings.policies);
     let connections = settings.number("connections")? as u64;
     if let Some(most) = crate::files::most().filter(|most| *most < connections) {
         eprintln!(
@@ -238,11 +245,12 @@ fn reloaded(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<
     let auth = auth_of(settings.get("keys"))?;
     let wanted = gateway::wanted(args, settings.get("store"))?;
     let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
-    server.reload(auth, settings.policies, "signal HUP")?;
-    if let (Some(gateway), Some(setup)) = (gateway, setup) {
-        gateway.running.reload(setup);
-    }
-    Ok(())
+    let Some((gateway, setup)) = gateway.zip(setup) else {
+        return Ok(server.reload(auth, settings.policies, "signal HUP")?);
+    };
+    let mut done = Ok(());
+    gateway.running.reload(setup, || done = server.reload(auth, settings.policies, "signal HUP"));
+    Ok(done?)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "metrics are floating-point numbers")]

@@ -20,10 +20,12 @@ pub(crate) struct Given {
 }
 
 /// Every knob of `serve` with its default. Their names are the file's keys, and with `HAPAX_` the environment's.
-pub(super) const KNOBS: [(&str, &str); 19] = [
+pub(super) const KNOBS: [(&str, &str); 21] = [
     ("listen", "127.0.0.1:7878"),
     ("admin", "127.0.0.1:7879"),
-    ("store", "file:./hapax-data"),
+    ("store", crate::store::DEFAULT),
+    ("data", crate::store::DATA),
+    ("durability", "any"),
     ("keys", "none"),
     ("log", "info"),
     ("log_format", "text"),
@@ -93,6 +95,8 @@ impl Settings {
             ("listen", &args.listen),
             ("admin", &args.admin),
             ("store", &args.store),
+            ("data", &args.data),
+            ("durability", &args.durability),
             ("keys", &args.keys),
             ("log", &args.log),
             ("log_format", &args.log_format),
@@ -103,6 +107,13 @@ impl Settings {
             if let Some(value) = value {
                 knobs.insert(name, given(value, &format!("flag, --{}", name.replace('_', "-"))));
             }
+        }
+        // Without a word about the store it is the data directory.
+        if let (Some(store), Some(data)) = (knobs.get("store"), knobs.get("data"))
+            && store.from == "default"
+        {
+            let store = given(&format!("file:{}", data.value), &data.from.clone());
+            knobs.insert("store", store);
         }
         let aliases = alias::apply(&mut policies, text, &seed, environment)?;
         let settings = Self { knobs, policies, warnings, file, aliases };
@@ -146,6 +157,9 @@ impl Settings {
         };
         if !["debug", "info", "warn", "error", "off"].contains(&self.get("log")) {
             return Err(wrong("log", "debug, info, warn, error or off"));
+        }
+        if !["any", "durable"].contains(&self.get("durability")) {
+            return Err(wrong("durability", "any or durable"));
         }
         if (self.get("tls_certificate") == "none") != (self.get("tls_key") == "none") {
             return Err(wrong("tls_key", "certificate and key come together; name both, or neither"));
@@ -192,7 +206,7 @@ fn in_file(root: &DeTable<'_>, report: &mut Report<'_>, shown: &str) -> InFile {
 
 /// Variables that begin as ours do and are none of ours: a slip that would silently change nothing.
 fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
-    const MORE: [&str; 8] = ["config", "upstream", "tenant", "seed", "url", "api_key", "data", "ca"];
+    const MORE: [&str; 7] = ["config", "upstream", "tenant", "seed", "url", "api_key", "ca"];
     let known: Vec<&str> = KNOBS.iter().map(|(name, _)| *name).chain(MORE).collect();
     for variable in environment.keys() {
         let Some(name) = variable.strip_prefix("HAPAX_").map(str::to_lowercase) else { continue };

@@ -1,7 +1,7 @@
 use std::{
     fs::File,
     io::{BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use data_encoding::BASE64;
@@ -40,7 +40,7 @@ struct Counts {
 }
 
 pub(crate) async fn run(export: Export) -> Result<(), Failure> {
-    let opened = store::open(&export.store)?;
+    let opened = store::open(&export.store, Path::new(store::DATA)).await?;
     let Some(ledger) = opened.ledger.clone() else {
         let rule = "only a `file:` store can say what it holds; export from the directory".to_owned();
         return Err(Failure::Flag("--store", rule));

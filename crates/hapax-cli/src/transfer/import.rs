@@ -78,7 +78,7 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
         println!("{}: whole, {} operations", path.display(), head.operations);
         return Ok(());
     }
-    let opened = store::open(&import.store)?;
+    let opened = store::open(&import.store, Path::new(store::DATA)).await?;
     let target = Arc::clone(&opened.store);
     fits(&head, &*target, opened.directory.as_ref(), import.accept_clocks)?;
     let audit = match &opened.directory {

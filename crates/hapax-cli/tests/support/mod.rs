@@ -6,7 +6,9 @@
 
 mod client;
 mod daemon;
+pub mod http2;
 mod process;
+pub mod stores;
 mod upstream;
 
 pub use client::{Answer, Conn, get, post, request};

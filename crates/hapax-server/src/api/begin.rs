@@ -212,6 +212,13 @@ fn refused(verdict: &Verdict) -> (Told, Problem) {
             let detail = match refusal.reason {
                 hapax_core::RefusalReason::Quota => "as many records are kept as may be; nothing ran",
                 hapax_core::RefusalReason::Admission => "as much is running as may; nothing ran",
+                hapax_core::RefusalReason::Forgetful => {
+                    let detail = "the store may forget what it acknowledged, and the policy does not allow that for this \
+                                  effect; nothing ran";
+                    let (status, title) = (StatusCode::SERVICE_UNAVAILABLE, "The store promises too little");
+                    let problem = Problem::new(status, "HX0134", title, detail, Next::AskOperator);
+                    return (Told::Refused, problem.after(refusal.retry_after).verdict("refused"));
+                }
             };
             let status = StatusCode::TOO_MANY_REQUESTS;
             let problem = Problem::new(status, "HX0007", "There is no room for it now", detail, Next::RetrySameKey);
