@@ -171,7 +171,8 @@ fn a_chain_goes_on_from_file_to_file() {
         assert_eq!(one.signed_up_to, one.rows - 1, "it was signed when it was closed");
     }
     let (audit, _) = Audit::open_with(&dir.0, SMALL).unwrap();
-    assert!(audit.tail(40).len() == 40, "those who look see rows of the file before too");
+    let in_this_file = fs::read_to_string(Audit::path_in(&dir.0)).unwrap().lines().count();
+    assert!(audit.tail(256).len() > in_this_file, "those who look see rows of the file before too");
 }
 
 /// Whatever byte of whatever file is changed, its file and row are named; and a file that is missing is missed.
