@@ -40,6 +40,8 @@ pub(crate) fn install_for_bench(root: &Path, bench: &str) -> Result<()> {
     let package = match bench {
         "gateway" | "replay" => NGINX,
         "cost" => VALGRIND,
+        // The same servers as the tests'.
+        "store" => return install(root),
         _ => return Ok(()),
     };
     if package.is_installed() { Ok(()) } else { apt(root, &[package.name]) }

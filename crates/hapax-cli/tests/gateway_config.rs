@@ -276,7 +276,8 @@ fn shadow_mode_lets_everything_through() {
     let gateway = Start::at(&dir).file(file).upstream(upstream.address).go();
     let (key, tenant) = (("Idempotency-Key", "k1"), ("X-Tenant", "acme"));
     let long = "x".repeat(100_000);
-    let requests: [(&str, &[(&str, &str)], &str); 7] = [
+    type Asking<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    let requests: [Asking<'_>; 7] = [
         ("first", &[key, tenant], "{}"),
         ("again", &[key, tenant], "{}"),
         ("another under its key", &[key, tenant], "[]"),

@@ -36,7 +36,8 @@ pub(crate) struct Resolved {
     /// `None`: all of the body is compared.
     pub(crate) selection: Option<Selection>,
     pub(crate) kept: Kept,
-    pub(crate) mismatch_in_flight: MismatchInFlight,
+    /// The policy, with what the dialect says where the policy does not.
+    pub(crate) judging: Arc<Policy>,
     /// Whether the endpoint is part of the scope.
     pub(crate) per_endpoint: bool,
 }
@@ -71,7 +72,7 @@ impl Resolved {
             query_names,
             selection,
             kept: Kept::by(&policy, &rules.secret_headers),
-            mismatch_in_flight: rules.dialect.mismatch_in_flight(),
+            judging: judging(&policy, rules.dialect.mismatch_in_flight()),
             per_endpoint: match (rules.keys_per, policy.answers) {
                 (KeysPer::Tenant, _) | (KeysPer::AsPreset, Answers::Stripe) => false,
                 (KeysPer::Endpoint, _) | (KeysPer::AsPreset, Answers::Standard | Answers::Openwop) => true,
@@ -95,6 +96,13 @@ impl Resolved {
             Source::Pointer(_) | Source::Template(_) | Source::Automatic => true,
             Source::Header(_) | Source::Query(_) => false,
         })
+    }
+}
+
+fn judging(policy: &Arc<Policy>, in_flight: MismatchInFlight) -> Arc<Policy> {
+    match policy.mismatch_in_flight {
+        Some(_) => Arc::clone(policy),
+        None => Arc::new(Policy { mismatch_in_flight: Some(in_flight), ..Policy::clone(policy) }),
     }
 }
 

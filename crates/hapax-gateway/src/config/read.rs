@@ -16,10 +16,12 @@ use crate::{
     route::HostHeader,
 };
 
-const GATEWAY: [&str; 12] = [
+const GATEWAY: [&str; 14] = [
     "listen",
     "upstream",
     "store",
+    "data",
+    "durability",
     "tls_certificate",
     "tls_key",
     "tenant",
@@ -77,6 +79,9 @@ fn gateway(section: &mut Section<'_, '_>, table: &DeTable<'_>, config: &mut Conf
         config.upstreams.insert(Config::DEFAULT.to_owned(), Upstream::at(target));
     }
     config.store = section.given(table, "store", value::text).map(str::to_owned);
+    config.data = section.given(table, "data", value::text).map(PathBuf::from);
+    let demand = section.given(table, "durability", |value| value::choice(value, &[("any", false), ("durable", true)]));
+    config.demand_durable = demand.unwrap_or_default();
     let certificate = section.given(table, "tls_certificate", value::text).map(PathBuf::from);
     let key = section.given(table, "tls_key", value::text).map(PathBuf::from);
     config.tls = match (certificate, key) {

@@ -60,18 +60,14 @@ impl Asking {
         print: Fingerprint,
     ) -> Result<Self, EngineError> {
         let rules = &guard.inner.rules;
-        let mut scope = guard.inner.engine.surface(rules.surface.as_str()).tenant(&caller.tenant);
+        let mut scope = guard.inner.engine.on(&rules.surface).tenant(&caller.tenant);
         if resolved.per_endpoint {
             scope = scope.within("endpoint", &scope_part(head.method.as_str(), endpoint));
         }
         if let Some(principal) = caller.principal.as_deref().filter(|_| rules.per_principal) {
             scope = scope.within("principal", &scope_part("", principal));
         }
-        let mut call = scope
-            .with_key(key)
-            .fingerprinted(print)
-            .effect(rules.effect)
-            .mismatch_in_flight(resolved.mismatch_in_flight);
+        let mut call = scope.with_key(key).fingerprinted(print).effect(rules.effect).under(&resolved.judging);
         if let Some(principal) = &caller.principal {
             call = call.principal(principal);
         }

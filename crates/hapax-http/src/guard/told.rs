@@ -66,6 +66,13 @@ impl Guard {
                     "as many requests are being processed as may be; send it again later with the same key",
                 )
                 .retry_after(refusal.retry_after),
+                RefusalReason::Forgetful => Problem::new(
+                    Code::Unavailable,
+                    NextStep::AskOperator,
+                    "the store may forget what it acknowledged, and the policy does not allow that for this effect \
+                     [HX0134]",
+                )
+                .retry_after(refusal.retry_after),
             },
             // A replay and a ticket are answered elsewhere.
             Verdict::Fenced | Verdict::Replay(_) | Verdict::Execute(_) => Problem::new(
