@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use hapax_engine::{Call, Engine, Settings};
 use hapax_store::{BoxFuture, Store};
 
-use crate::{Postgres, Redis};
+use crate::{Nats, Postgres, Redis};
 
 pub use crew::{count_together, share_keys, skewed, skewed_clocks_change_nothing};
 pub use late::{a_begin_that_lands_after_it_was_disowned_conflicts, a_begin_that_lands_after_its_release_conflicts};
@@ -60,7 +60,7 @@ macro_rules! server {
     )+};
 }
 
-server!(Redis, Postgres);
+server!(Redis, Postgres, Nats);
 
 /// An engine that does not wait long for its store.
 pub fn engine(store: Arc<dyn Store>) -> Engine {
