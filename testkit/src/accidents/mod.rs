@@ -21,7 +21,7 @@ pub use network::{
     wakes_reach_other_processes,
 };
 pub use outage::{a_pause_past_the_lease_runs_nothing_twice, what_was_acknowledged_survives_kill_9};
-pub use trips::each_step_is_one_round_trip;
+pub use trips::{each_step_is_one_round_trip, each_step_is_one_round_trip_but_a_duplicate};
 
 /// Opens a store on the same data each time, through this port. Answers may take it half a second at most.
 pub type Open<'a> = &'a (dyn Fn(u16) -> BoxFuture<'static, Arc<dyn Store>> + Sync);
