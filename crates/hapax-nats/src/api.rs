@@ -171,3 +171,7 @@ pub(crate) struct Delete {
 /// For answers of which only the refusal matters.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Done {}
+
+/// Where there is nothing to say. Some requests take this, and no other emptiness.
+#[derive(Debug, Serialize)]
+pub(crate) struct Nothing {}

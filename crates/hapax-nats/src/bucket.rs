@@ -4,7 +4,7 @@ use hapax_store::StoreError;
 use serde::Serialize;
 
 use crate::{
-    api::{Refusal, StreamConfig, StreamInfo},
+    api::{Nothing, Refusal, StreamConfig, StreamInfo},
     error::{Call, Failed, OpenError},
     link::Link,
     names::Names,
@@ -45,7 +45,7 @@ pub(crate) async fn open(link: &Link, name: &str, names: &Names, replicas: usize
 }
 
 async fn look_or_make(link: &Link, stream: &str, subjects: &str, replicas: usize) -> Result<StreamConfig, Failed> {
-    let info = async || link.ask::<StreamInfo>(&format!("STREAM.INFO.{stream}"), &()).await;
+    let info = async || link.ask::<StreamInfo>(&format!("STREAM.INFO.{stream}"), &Nothing {}).await;
     match info().await {
         Ok(found) => return Ok(found.config),
         Err(Failed::Refused(refusal)) if refusal.err_code == Refusal::NO_STREAM => {}
@@ -102,7 +102,7 @@ fn refused(name: &str, names: &Names, failed: Failed) -> OpenError {
 /// How it is set up now.
 pub(crate) async fn look(link: &Link, name: &str, names: &Names) -> Result<Bucket, StoreError> {
     let of = async |stream: &str| {
-        let info = link.ask::<StreamInfo>(&format!("STREAM.INFO.{stream}"), &()).await;
+        let info = link.ask::<StreamInfo>(&format!("STREAM.INFO.{stream}"), &Nothing {}).await;
         info.map(|info| info.config).map_err(|failed| failed.into_store(name, Call::Read("durability")))
     };
     Ok(Bucket { records: of(&names.records).await?, bodies: of(&names.bodies).await? })

@@ -27,8 +27,13 @@ fn worst(stream: &StreamConfig) -> Option<String> {
         let seconds = stream.max_age / 1_000_000_000;
         return Some(format!("{name} drops everything after {seconds} s, used or not; take max_age off"));
     }
-    if stream.discard != "new" && (stream.max_msgs > 0 || stream.max_bytes > 0) {
+    if stream.discard != "new" && stream.max_msgs > 0 {
         return Some(format!("{name} drops its oldest when it is full; set discard to new"));
+    }
+    // Seen on 2.9.10: whether there is room is judged without the bytes that the server adds to a message, and what then is
+    // too much is made up for by dropping the oldest.
+    if stream.max_bytes > 0 {
+        return Some(format!("{name} has max_bytes, and drops its oldest when they are used up; take max_bytes off"));
     }
     if stream.num_replicas < 3 {
         let replicas = stream.num_replicas.max(1);
@@ -61,7 +66,8 @@ mod tests {
         };
         said(StreamConfig { storage: "memory".into(), ..good.clone() }, "memory storage");
         said(StreamConfig { max_age: 60_000_000_000, ..good.clone() }, "after 60 s");
-        said(StreamConfig { discard: "old".into(), max_bytes: 1, ..good.clone() }, "oldest");
+        said(StreamConfig { discard: "old".into(), max_msgs: 1, ..good.clone() }, "oldest");
+        said(StreamConfig { max_bytes: 1, ..good.clone() }, "max_bytes");
         said(StreamConfig { num_replicas: 1, ..good.clone() }, "one server");
         said(StreamConfig { num_replicas: 2, ..good.clone() }, "two servers");
         said(good.clone(), "sync_interval");

@@ -45,7 +45,9 @@ impl Failed {
         match kind {
             RequestErrorKind::TimedOut => Self::NoAnswer,
             RequestErrorKind::NoResponders => Self::Nobody,
-            RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => Self::Connecting(kind.to_string()),
+            RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
+                Self::Connecting(kind.to_string())
+            }
             RequestErrorKind::Other => Self::Broken,
         }
     }
@@ -79,7 +81,9 @@ impl Failed {
                 let what = "nobody answers for its bucket; check that JetStream is on and that the stream has a leader";
                 StoreError::Unavailable { reason: said(what), store }
             }
-            Self::NoAnswer => not_known(said("no answer in time; check its load and that this user may use the bucket")),
+            Self::NoAnswer => {
+                not_known(said("no answer in time; check its load and that this user may use the bucket"))
+            }
             Self::Broken => not_known(said("the connection ended; the next call connects anew")),
             Self::Refused(refusal) if refusal.is_full() => {
                 StoreError::Full { reason: said(&refusal.description), store }

@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use crate::{
-    api::{ConsumerConfig, ConsumerInfo, CreateConsumer},
+    api::{ConsumerConfig, ConsumerInfo, CreateConsumer, Nothing},
     error::{Call, Failed},
     forget,
     head::{self, Head},
@@ -117,7 +117,7 @@ impl Shared {
             (following.consumer.clone(), Arc::clone(&following.delivered))
         };
         let what = format!("CONSUMER.INFO.{}.{consumer}", self.names.records);
-        match self.link.ask::<ConsumerInfo>(&what, &()).await {
+        match self.link.ask::<ConsumerInfo>(&what, &Nothing {}).await {
             Ok(info) => Ok(info.num_pending == 0 && info.delivered.consumer_seq <= delivered.load(SeqCst)),
             Err(Failed::Refused(_)) => Ok(false),
             Err(failed) => Err(failed),
@@ -156,7 +156,7 @@ async fn session(shared: &Arc<Shared>, up: &watch::Sender<bool>) -> Result<(), F
         Arc::clone(&following.delivered)
     };
     let mut reader = Reader { shared, up, anew, last, reading: true, delivered };
-    if made.num_pending == 0 {
+    if last == 0 || (!anew && seen >= last) {
         reader.at_the_end(last);
     }
     let mut tick = interval(WITHOUT);
@@ -181,6 +181,10 @@ async fn session(shared: &Arc<Shared>, up: &watch::Sender<bool>) -> Result<(), F
                 }
                 if reader.reading {
                     shared.waiters.wake_all();
+                    // The last message was deleted behind our back: nothing more comes.
+                    if silent >= WITHOUT * 2 && shared.nothing_left().await? {
+                        reader.at_the_end(last);
+                    }
                     continue;
                 }
                 since_forgetting += WITHOUT;
@@ -244,8 +248,10 @@ impl Reader<'_> {
         self.shared.clock.at_least(Stamp(place.stamp_ns / 1_000_000));
         self.learn(&message, place.sequence);
         self.delivered.store(place.number, SeqCst);
-        if place.pending == 0 && self.reading {
-            self.at_the_end(place.sequence.max(self.last));
+        // They come in the order of their sequences. How many are still to come is said too, but not reliably while others
+        // write.
+        if self.reading && place.sequence >= self.last {
+            self.at_the_end(place.sequence);
         } else if !self.reading {
             self.shared.seen.send_replace(place.sequence);
         }
@@ -281,7 +287,8 @@ impl Reader<'_> {
     /// The server says how many it has sent, or asks whether we keep up.
     async fn heartbeat(&self, client: &Client, message: &Message) -> bool {
         let header = |name: &str| message.headers.as_ref()?.get(name).map(|value| value.as_str().to_owned());
-        for reply in [message.reply.as_ref().map(ToString::to_string), header("Nats-Consumer-Stalled")].into_iter().flatten()
+        for reply in
+            [message.reply.as_ref().map(ToString::to_string), header("Nats-Consumer-Stalled")].into_iter().flatten()
         {
             let _noticed_by_silence = client.publish(reply, Bytes::new()).await;
         }
@@ -300,7 +307,6 @@ struct Place {
     sequence: u64,
     number: u64,
     stamp_ns: u64,
-    pending: u64,
 }
 
 impl Place {
@@ -317,7 +323,7 @@ impl Place {
             return None;
         }
         let number = |at: usize| parts.get(first + at)?.parse().ok();
-        Some(Self { sequence: number(0)?, number: number(1)?, stamp_ns: number(2)?, pending: number(3)? })
+        Some(Self { sequence: number(0)?, number: number(1)?, stamp_ns: number(2)? })
     }
 }
 
@@ -327,7 +333,7 @@ mod tests {
 
     #[test]
     fn places_of_old_and_new_servers_are_read() {
-        let wanted = Some(Place { sequence: 17, number: 3, stamp_ns: 99, pending: 4 });
+        let wanted = Some(Place { sequence: 17, number: 3, stamp_ns: 99 });
         assert_eq!(Place::parse("$JS.ACK.KV_hapax.abc.1.17.3.99.4"), wanted);
         assert_eq!(Place::parse("$JS.ACK._.hash.KV_hapax.abc.1.17.3.99.4"), wanted);
         assert_eq!(Place::parse("$JS.ACK._.hash.KV_hapax.abc.1.17.3.99.4.token"), wanted);

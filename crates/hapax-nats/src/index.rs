@@ -101,7 +101,13 @@ impl Index {
         self.rows.get(id).filter(|row| row.sequence == version.0).map(|row| row.stamp)
     }
 
-    pub(crate) fn moments(&self, which: Moments, after: (Stamp, u64), until: Stamp, most: usize) -> Found<(Stamp, u64)> {
+    pub(crate) fn moments(
+        &self,
+        which: Moments,
+        after: (Stamp, u64),
+        until: Stamp,
+        most: usize,
+    ) -> Found<(Stamp, u64)> {
         let set = match which {
             Moments::Leases => &self.leases,
             Moments::Expiries => &self.expiries,
@@ -127,12 +133,7 @@ impl Index {
         places.take(limit).map(|(sequence, id)| (*sequence, *id)).collect()
     }
 
-    fn found<P: Copy>(
-        &self,
-        places: impl Iterator<Item = P>,
-        most: usize,
-        sequence: impl Fn(P) -> u64,
-    ) -> Found<P> {
+    fn found<P: Copy>(&self, places: impl Iterator<Item = P>, most: usize, sequence: impl Fn(P) -> u64) -> Found<P> {
         let places = places.take(most);
         places.filter_map(|place| Some((place, *self.by_sequence.get(&sequence(place))?))).collect()
     }

@@ -112,7 +112,8 @@ impl Shared {
                 return Ok(Swap::Conflict(held));
             }
         }
-        let reason = "`swap`: the record is refused at the very version it is read at; check who else writes to its bucket";
+        let reason =
+            "`swap`: the record is refused at the very version it is read at; check who else writes to its bucket";
         Err(StoreError::Unavailable { store: self.name.clone(), reason: reason.into() })
     }
 

@@ -31,7 +31,9 @@ impl Shared {
         let alone = |found: Found<u64>| paged(found, limit, |sequence| (Stamp(0), sequence));
         match index {
             Index::Group(_) | Index::Queue(_) => {
-                return Err(self.unsupported("groups and queues need a store of level full; use postgres or redis".into()));
+                return Err(
+                    self.unsupported("groups and queues need a store of level full; use postgres or redis".into())
+                );
             }
             Index::LeaseEnd { .. } | Index::Expiry { .. } | Index::InDoubt | Index::TenantAge(_) => {}
         }

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use crate::{
-    api::{Held, LookedUp, Lookup, Purge, Refusal, Stored, StreamInfo},
+    api::{Held, LookedUp, Lookup, Nothing, Purge, Refusal, Stored, StreamInfo},
     clock::Clock,
     error::{Call, Failed},
     follow::Following,
@@ -76,7 +76,7 @@ impl Shared {
 
     pub(crate) async fn last_sequence(&self) -> Result<u64, Failed> {
         let what = format!("STREAM.INFO.{}", self.names.records);
-        self.link.ask::<StreamInfo>(&what, &()).await.map(|info| info.state.last_seq)
+        self.link.ask::<StreamInfo>(&what, &Nothing {}).await.map(|info| info.state.last_seq)
     }
 
     pub(crate) async fn purge(&self, stream: &str, filter: &str, before: Option<u64>) -> Result<(), Failed> {
