@@ -19,7 +19,7 @@ use async_nats::jetstream::{
     message::PublishMessage,
     stream,
 };
-use hapax::{Effect, HandlerError, Hapax, Message, Settle};
+use hapax::{Effect, HandlerError, Hapax, Message, Preset, Settle};
 use hapax_jetstream::{DeadLetterSubject, Guarded, Options};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -38,7 +38,10 @@ async fn main() -> Result<(), Failed> {
     // The records lie on the same server; any other store would do.
     let store = hapax::open_store(&server.url()).await?;
     println!("The store says: {}.", store.durability());
-    let hapax = Hapax::from(Hapax::on(store).build()?);
+    println!("That will do for parcels, so the policy allows it by name.");
+    let mut policy = Preset::Bus.policy();
+    policy.best_effort[Effect::Irreversible as usize] = true;
+    let hapax = Hapax::from(Hapax::on(store).policy("bus", policy).build()?);
 
     println!("A nervous shop says one order three times, one that needs patience once, and one that nobody can read:");
     for (intent, order) in [("17", "17"), ("17", "17"), ("17", "17"), ("18", "18, slowly"), ("19", "%$#!")] {

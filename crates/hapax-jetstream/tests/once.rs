@@ -102,8 +102,7 @@ async fn with_the_store_down_a_message_rests_and_is_then_handled_once() {
     let (bus, engine) = (bus(nats.port()).await, engine(store.port()).await);
     let (orders, seen, letters) = (orders(&bus).await, Seen::default(), Arc::new(Letters::default()));
     let consumer = consumer(&orders, "mailer").await;
-    let guarded =
-        Guarded::new(&engine, "acme", consumer, letters.clone(), seen.options(Effect::Irreversible)).unwrap();
+    let guarded = Guarded::new(&engine, "acme", consumer, letters.clone(), seen.options(Effect::Irreversible)).unwrap();
     store.kill();
     bus.publish("orders.new", "one".into()).await.unwrap().await.unwrap();
     let handled: Arc<Mutex<Vec<u32>>> = Arc::default();
@@ -221,7 +220,8 @@ async fn a_consumer_that_cannot_be_guarded_is_refused_by_name() {
     let error = refused.err().unwrap();
     assert!(matches!(error, SetupError::NotAcknowledged { .. }), "{error}");
     assert!(error.to_string().contains("ORDERS/lax") && error.to_string().contains("HX0102"), "{error}");
-    let endless = async_nats::jetstream::consumer::pull::Config { durable_name: Some("endless".into()), ..Default::default() };
+    let endless =
+        async_nats::jetstream::consumer::pull::Config { durable_name: Some("endless".into()), ..Default::default() };
     let endless = orders.get_or_create_consumer("endless", endless).await.unwrap();
     let refused = Guarded::new(&engine, "acme", endless.clone(), letters.clone(), Options::new(Effect::Pure));
     assert!(refused.err().unwrap().to_string().contains("retention"), "unlimited deliveries need one");

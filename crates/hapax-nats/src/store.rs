@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     address::{self, Address},
+    api::{Done, Nothing, Refusal},
     bucket,
     clock::Clock,
     durability,
@@ -73,6 +74,20 @@ impl NatsStore {
     #[must_use]
     pub fn round_trips(&self) -> u64 {
         self.shared.link.sent.load(Relaxed)
+    }
+
+    /// Removes the bucket with everything in it. Whoever else uses it loses it too.
+    pub async fn erase(&self) -> Result<(), StoreError> {
+        self.shared.stop_following();
+        for stream in [&self.shared.names.records, &self.shared.names.bodies] {
+            let what = format!("STREAM.DELETE.{stream}");
+            match self.shared.link.ask::<Done>(&what, &Nothing {}).await {
+                Ok(_) => {}
+                Err(Failed::Refused(refusal)) if refusal.err_code == Refusal::NO_STREAM => {}
+                Err(failed) => return Err(self.shared.failed(Call::Write("erase"), failed)),
+            }
+        }
+        Ok(())
     }
 
     /// Drops what is left of long records that were replaced; how many. A process that scans or waits does so by itself.

@@ -9,20 +9,23 @@ use hapax_nats::{NatsStore, OpenError, Options};
 use hapax_store::{BoxFuture, Changes, Durability, Index, Store, StoreError, Swap};
 use hapax_testkit::{
     Nats, Proxy,
-    accidents::{self, ANSWER},
+    accidents::{self, ANSWER, HASTY},
     children,
     sample::{id, number_in, numbered, put, record, tag},
 };
 
 fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
+    waiting(port, ANSWER)
+}
+
+/// For accidents in which answers are lost.
+fn hasty(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
+    waiting(port, HASTY)
+}
+
+fn waiting(port: u16, longest: Duration) -> BoxFuture<'static, Arc<dyn Store>> {
     Box::pin(async move {
-        let options = Options::new(format!("nats://127.0.0.1:{port}")).answer_timeout(ANSWER).connect_timeout(ANSWER);
-        for _ in 0..20 {
-            // A machine under load may not answer within half a second.
-            if let Ok(store) = NatsStore::open_with(options.clone()).await {
-                return Arc::new(store) as Arc<dyn Store>;
-            }
-        }
+        let options = Options::new(format!("nats://127.0.0.1:{port}")).answer_timeout(longest).connect_timeout(longest);
         Arc::new(NatsStore::open_with(options).await.unwrap()) as Arc<dyn Store>
     })
 }
@@ -31,26 +34,26 @@ fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
 #[tokio::test]
 async fn a_begin_that_lands_after_its_release_conflicts() {
     let nats = Nats::start();
-    accidents::a_begin_that_lands_after_its_release_conflicts(&open, nats.port()).await;
+    accidents::a_begin_that_lands_after_its_release_conflicts(&hasty, nats.port()).await;
 }
 
 /// C3.
 #[tokio::test]
 async fn a_begin_that_lands_after_it_was_disowned_conflicts() {
     let nats = Nats::start();
-    accidents::a_begin_that_lands_after_it_was_disowned_conflicts(&open, nats.port()).await;
+    accidents::a_begin_that_lands_after_it_was_disowned_conflicts(&hasty, nats.port()).await;
 }
 
 #[tokio::test]
 async fn a_lost_answer_is_unknown_and_can_be_recognised() {
     let nats = Nats::start();
-    accidents::a_lost_answer_is_unknown_and_can_be_recognised(&open, nats.port()).await;
+    accidents::a_lost_answer_is_unknown_and_can_be_recognised(&hasty, nats.port()).await;
 }
 
 #[tokio::test]
 async fn a_cut_connection_comes_back() {
     let nats = Nats::start();
-    accidents::a_cut_connection_comes_back(&open, nats.port()).await;
+    accidents::a_cut_connection_comes_back(&hasty, nats.port()).await;
 }
 
 #[tokio::test]
@@ -62,7 +65,7 @@ async fn wakes_reach_other_processes() {
 #[tokio::test]
 async fn a_watch_outlives_its_connection() {
     let nats = Nats::start();
-    accidents::a_watch_outlives_its_connection(&open, nats.port()).await;
+    accidents::a_watch_outlives_its_connection(&hasty, nats.port()).await;
 }
 
 /// A refusal names a sequence and nothing more, so a duplicate reads as well.
@@ -89,10 +92,10 @@ async fn a_pause_past_the_lease_runs_nothing_twice() {
 async fn child() {
     let Some(task) = children::task() else { return };
     let (what, port) = task.split_once(' ').unwrap();
-    let store = NatsStore::open(format!("nats://127.0.0.1:{port}")).await.unwrap();
+    let store = open(port.parse().unwrap()).await;
     match what {
-        "share" => accidents::share_keys(Arc::new(store)).await,
-        _ => accidents::skewed(Arc::new(store)).await,
+        "share" => accidents::share_keys(store).await,
+        _ => accidents::skewed(store).await,
     }
 }
 
@@ -262,7 +265,7 @@ async fn no_lease_is_shorter_than_ten_times_the_error_of_the_clock() {
     let store = NatsStore::open(format!("nats://127.0.0.1:{}", proxy.port())).await.unwrap();
     let error = store.clock_error();
     assert!(error >= Millis(50), "half of a way of a tenth of a second: {error:?}");
-    let engine = Engine::builder(Arc::new(store)).build().unwrap();
+    let engine = accidents::engine(Arc::new(store));
     let begun = accidents::call(&engine, "short").lease(Millis(1)).begin().await.unwrap();
     let Begun::Execute(ticket) = begun else { panic!("{begun:?}") };
     assert!(ticket.lease().0 >= 10 * error.0, "{:?} with an error of {error:?}", ticket.lease());

@@ -44,7 +44,8 @@ pub async fn engine(store_port: u16) -> Engine {
             store = NatsStore::open_with(options.clone()).await;
         }
     }
-    let policy = Policy { lease: Millis::from_secs(2), ..Preset::Bus.policy() };
+    // These messages may be forgotten by a server that loses its power.
+    let policy = Policy { lease: Millis::from_secs(2), best_effort: [true; 5], ..Preset::Bus.policy() };
     let settings = Settings { store_timeout: Duration::from_secs(1), store_retries: 1, ..Settings::default() };
     Engine::builder(Arc::new(store.unwrap())).policy("bus", policy).settings(settings).build().unwrap()
 }
