@@ -65,6 +65,8 @@ pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, c
 pub use hapax_http::{self as http, Layer};
 #[cfg(feature = "ledger")]
 pub use hapax_ledger::{self as ledger, Ledger};
+#[cfg(feature = "nats")]
+pub use hapax_nats::{self as nats, NatsStore};
 #[cfg(feature = "postgres")]
 pub use hapax_postgres::{self as postgres, PostgresStore};
 #[cfg(feature = "redis")]

@@ -28,7 +28,7 @@ pub(crate) struct Reach {
     /// The data directory, through the process that holds it or by opening it
     #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = "./hapax-data")]
     pub(crate) data: PathBuf,
-    /// A store that several share, `redis://…` or `postgres://…`; the audit log stays in the data directory
+    /// A store that several share, `redis://…`, `postgres://…` or `nats://…`; the audit log stays in the data directory
     #[arg(long, env = "HAPAX_STORE", value_name = "URL", hide_env_values = true)]
     pub(crate) store: Option<String>,
     /// Whose operations, where a data directory is used
