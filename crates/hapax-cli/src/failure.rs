@@ -40,6 +40,8 @@ pub(crate) enum Failure {
     Server(#[from] hapax_server::ServerError),
     #[error(transparent)]
     Client(#[from] hapax_client::Error),
+    #[error("no process runs in {}; start `hapax serve` there, or name another file to compare with [HX0160]", .data.display())]
+    NotRunning { data: PathBuf },
     #[error("{0} places are not as they were written")]
     Damaged(usize),
     #[error("{0} knobs differ")]
@@ -69,6 +71,7 @@ impl Failure {
             | Self::Secret { .. }
             | Self::Listen { .. }
             | Self::Server(_)
+            | Self::NotRunning { .. }
             | Self::Client(_)
             | Self::Signals(_)
             | Self::Demo(_)

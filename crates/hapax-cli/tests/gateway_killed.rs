@@ -25,6 +25,17 @@ fn held() -> (Upstream, mpsc::Sender<()>) {
     (upstream, go)
 }
 
+/// Whether the gateway still holds a connection of a client's: the kernel knows.
+fn is_connected_to(gateway: std::net::SocketAddr) -> bool {
+    const CLOSED: [&str; 2] = ["06", "0A"];
+    let local = format!("0100007F:{:04X}", gateway.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    table.lines().skip(1).any(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        columns[1] == local && !CLOSED.contains(&columns[3])
+    })
+}
+
 fn pay(key: &str) -> String {
     let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
     request("POST", "/slow", &headers, "{}")
@@ -40,7 +51,9 @@ fn a_client_that_leaves_does_not_take_its_payment_along() {
     conn.send(pay("k1"));
     until("the upstream to be asked", || upstream.count() == 1);
     drop(conn);
-    std::thread::sleep(Duration::from_millis(100));
+    // The gateway has noticed when there is no connection of ours left; what it does to the payment is done then.
+    until("the gateway to notice", || !is_connected_to(gateway.address));
+    assert_eq!(upstream.count(), 1);
     go.send(()).unwrap();
     let again = post(gateway.address, "/slow", "k1", "{}");
     assert_eq!((again.status, again.text().as_str(), again.is_replay()), (201, "{\"charge\":0}", true));

@@ -27,6 +27,9 @@ impl Address {
             return Ok(Self::Unix(path.into()));
         }
         let wrong = || Error::Address(text.to_owned());
+        if text.starts_with("https://") {
+            return Err(Error::NoTls(text.to_owned()));
+        }
         let rest = text.strip_prefix("http://").ok_or_else(wrong)?;
         let rest = rest.trim_end_matches('/');
         let (host, port) = match rest.rsplit_once(':') {
@@ -94,12 +97,23 @@ impl Pool {
         }
         match &self.address {
             Address::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(Error::Unreachable)?;
+                let stream =
+                    TcpStream::connect((host.as_str(), *port)).await.map_err(|error| self.unreachable(error))?;
                 let _as_it_was = stream.set_nodelay(true);
                 begin(stream).await
             }
-            Address::Unix(path) => begin(UnixStream::connect(path).await.map_err(Error::Unreachable)?).await,
+            Address::Unix(path) => {
+                begin(UnixStream::connect(path).await.map_err(|error| self.unreachable(error))?).await
+            }
         }
+    }
+
+    fn unreachable(&self, error: std::io::Error) -> Error {
+        let at = match &self.address {
+            Address::Tcp { .. } => format!("http://{}", self.address.host()),
+            Address::Unix(path) => path.display().to_string(),
+        };
+        Error::Unreachable { at, error }
     }
 }
 

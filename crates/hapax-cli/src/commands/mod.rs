@@ -1,6 +1,7 @@
 //! The commands that look at, and decide, what a store holds: through the running process, or by opening the ledger.
 
 mod audit;
+mod beside;
 mod config;
 mod doubt;
 mod explain;
@@ -10,6 +11,7 @@ mod op;
 mod policy;
 mod reach;
 mod show;
+mod who;
 
 use clap::Subcommand;
 

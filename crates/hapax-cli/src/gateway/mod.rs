@@ -1,5 +1,6 @@
 //! `hapax gateway`.
 
+mod books;
 mod effective;
 mod secret;
 
@@ -18,6 +19,7 @@ use tokio::{
 };
 
 use crate::{args::GatewayArgs, failure::Failure, store};
+use books::Books;
 use effective::Effective;
 pub(crate) use secret::kept_in as kept_secret;
 
@@ -44,6 +46,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
 
+    let books = Books::open(&engine, &opened)?;
     say_hello(&effective, &format!("{scheme}://{address}"), durability, &setup.tenants());
     let live = Live::default();
     let (stop, stopping) = Stop::new();
@@ -55,7 +58,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload(&args, &engine, &gateway, &secrets),
+            _ = hangup.recv() => reload(&args, &engine, &gateway, &secrets, &books),
             _ = tidying.tick() => gateway.setup().tidy(),
         }
     }
@@ -63,11 +66,16 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     stop.stop();
     let _ = accepting.await;
     let grace = effective.config.grace.unwrap_or(GRACE);
-    tokio::select! {
-        ended = timeout(grace, live.ended()) => if ended.is_err() { return Err(Failure::Unfinished(live.count())) },
-        _ = terminate.recv() => return Err(Failure::Unfinished(live.count())),
-        _ = interrupt.recv() => return Err(Failure::Unfinished(live.count())),
+    let all_ended = tokio::select! {
+        ended = timeout(grace, live.ended()) => ended.is_ok(),
+        _ = terminate.recv() => false,
+        _ = interrupt.recv() => false,
+    };
+    let closed = books.close().await;
+    if !all_ended {
+        return Err(Failure::Unfinished(live.count()));
     }
+    closed?;
     eprintln!("hapax: stopped");
     Ok(())
 }
@@ -101,20 +109,27 @@ fn tell(notice: Notice) {
 }
 
 /// Puts the file in force again, all of it or nothing of it.
-fn reload(args: &GatewayArgs, engine: &Engine, gateway: &Gateway, secrets: &Secrets) {
-    match reloaded(args, engine, gateway, secrets) {
+fn reload(args: &GatewayArgs, engine: &Engine, gateway: &Gateway, secrets: &Secrets, books: &Books) {
+    match reloaded(args, engine, gateway, secrets, books) {
         Ok(()) => eprintln!("hapax: reloaded"),
         Err(failure) => eprintln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
 }
 
-fn reloaded(args: &GatewayArgs, engine: &Engine, gateway: &Gateway, secrets: &Secrets) -> Result<(), Failure> {
+fn reloaded(
+    args: &GatewayArgs,
+    engine: &Engine,
+    gateway: &Gateway,
+    secrets: &Secrets,
+    books: &Books,
+) -> Result<(), Failure> {
     let effective = Effective::read(args)?;
     // Routes are checked against the new policies before either is in force.
     let trial = Hapax::on(Arc::new(MemoryStore::default())).policies(effective.policies.clone()).build()?;
     effective.config.build(&trial, secrets, None)?;
     let before = gateway.setup();
     let setup = effective.config.build(engine, secrets, Some(&before))?;
+    books.policies(&effective.policies)?;
     engine.reload(effective.policies);
     gateway.reload(setup);
     Ok(())

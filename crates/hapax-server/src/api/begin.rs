@@ -3,8 +3,10 @@ use hapax_engine::{Begun, Call, Wait, downstream_key};
 use http::StatusCode;
 use tokio::time::Instant;
 
+use super::resolve::note;
 use crate::{
     app::{App, Asked, Caller},
+    audit::Action,
     http::{Reply, answer, json},
     log::Level,
     metrics::Told,
@@ -44,8 +46,13 @@ pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
 
 async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<(Id, Told, Result<Reply, Problem>), Problem> {
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
+    let surface = wanted.surface.clone();
     let call = prepared(app, caller, wanted)?;
     let id = call.id()?;
+    if caller.is_administrator() {
+        let detail = serde_json::json!({ "step": "begin", "as_tenant": acting_for(caller), "surface": surface });
+        note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await?;
+    }
     let under_way = caller.identity.state.begin();
     // With too many of them nobody waits any more: they are told at once that it is in flight.
     let call = if under_way.others >= app.limits.begins_per_tenant { call.wait(Wait::No) } else { call };
@@ -65,7 +72,7 @@ async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<(Id, To
                 fence: ticket.fence().0,
                 downstream_key: downstream_key(&id),
             };
-            app.tickets.keep(ticket, caller.tenant());
+            app.tickets.keep(ticket, caller.tenant(), &surface);
             (Told::Execute, Verdicts::Execute(given))
         }
         Begun::Replay(replayed) => {
@@ -137,6 +144,11 @@ fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Pr
         call = call.epoch(epoch.caller, epoch.current);
     }
     Ok(call)
+}
+
+/// Whose operation an administrator is at; `None`: anybody's.
+pub(super) fn acting_for(caller: &Caller) -> Option<&str> {
+    (!caller.sees_all).then(|| caller.tenant())
 }
 
 /// The call that a surface, a scope and a key stand for.
