@@ -5,10 +5,7 @@
 
 mod support;
 
-use std::{
-    sync::{Arc, Mutex, mpsc},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, mpsc};
 
 use support::{Conn, Dir, Reply, Start, Upstream, post, request, until};
 
