@@ -99,6 +99,6 @@ fn a_repaired_directory_knows_its_callers_again() {
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, text.replacen("started", "starred", 1)).unwrap();
     done(&dir, &["ledger", "repair", "hapax-data", "again"]);
-    assert!(dir.path().join("again/audit.log.broken").is_file());
+    assert!(dir.path().join("again/broken-audit.log").is_file());
     assert!(done(&dir, &["audit", "tail", "--data", "again"]).contains("does not match its hash"));
 }

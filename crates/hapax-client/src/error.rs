@@ -19,10 +19,12 @@ pub struct Refusal {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("`{0}` is not an address; write `http://host:port` or `unix:/path/to/admin.sock`")]
+    #[error("`{0}` is not an address; write `http://host:port`, `https://host:port` or `unix:/path/to/admin.sock`")]
     Address(String),
-    #[error("`{0}` wants TLS, which this client does not speak; put a proxy that does in between, and write `http://`")]
+    #[error("`{0}` wants TLS, and this client was built without the feature `tls`; build it with, or write `http://`")]
     NoTls(String),
+    #[error("nobody can be trusted: {0} [HX0051]")]
+    Trust(String),
     #[error("no daemon can be reached at {at}: {error}; is `hapax serve` running there?")]
     Unreachable {
         at: String,
@@ -64,6 +66,7 @@ impl Error {
             Self::Refused(refusal) => refusal.status == 503,
             Self::Address(_)
             | Self::NoTls(_)
+            | Self::Trust(_)
             | Self::Unexpected(_)
             | Self::InFlight(_)
             | Self::Mismatch(_)

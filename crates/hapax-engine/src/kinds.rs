@@ -6,7 +6,9 @@
 use hapax_core::{
     Id, Moment, Stamp, Version,
     beat::Beats,
+    claim::Claim,
     group::{Group, GroupPhase},
+    mark::Mark,
     memo::Memo,
     plan::Plan,
 };
@@ -46,6 +48,20 @@ other!(Group, codec::open_group, codec::seal_group);
 other!(Beats, codec::open_beats, codec::seal_beats);
 other!(Plan, codec::open_plan, codec::seal_plan);
 other!(Memo, codec::open_memo, codec::seal_memo);
+other!(Claim, codec::open_claim, codec::seal_claim);
+
+impl Other for Mark {
+    fn open(envelope: &Envelope) -> Result<Self, CodecError> {
+        codec::open_mark(envelope)
+    }
+
+    fn seal(&self) -> Envelope {
+        codec::seal_mark(self)
+    }
+
+    /// It stands for ever.
+    fn settle(&mut self, _: Stamp) {}
+}
 
 /// A record of another kind as the store had it.
 #[derive(Clone, Debug)]

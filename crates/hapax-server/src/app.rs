@@ -9,6 +9,7 @@ use bytes::Bytes;
 use data_encoding::BASE64;
 use hapax_core::{Millis, identity::Tenant};
 use hapax_engine::Engine;
+use hapax_http::Guard;
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
@@ -17,16 +18,17 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     api,
     audit::Audit,
-    auth::{Auth, Capability, Identity},
+    auth::{Auth, Capability, Identity, KeyFile},
     endpoint::{self, Endpoint, Found, Name, Needs},
-    http::{Bodies, Body, BodyRoom, Handler, Peer, Query, Reply, problem},
+    http::{Bodies, BodyRoom, Handler, Peer, Query, Reply, Sent, problem},
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
-    page,
+    once, page,
     problem::Problem,
     seal::Seal,
     tickets::Tickets,
+    trace::{self, Here, Kind, Tracer},
 };
 
 /// Where a request came in.
@@ -55,6 +57,10 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     pub(crate) audit: Arc<Audit>,
+    /// What keeps repeated changes from happening twice.
+    pub(crate) once: Guard,
+    /// Where keys are written down, if they come from a file.
+    pub(crate) key_file: Option<KeyFile>,
     /// Tells the events of this process from those of an earlier one.
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
@@ -63,6 +69,7 @@ pub(crate) struct App {
     pub(crate) policies_by_file: bool,
     pub(crate) document: OnceLock<Bytes>,
     pub(crate) admin_document: OnceLock<Bytes>,
+    pub(crate) tracer: Option<Arc<Tracer>>,
     pub(crate) readers: Arc<Semaphore>,
     /// Bytes of bodies in flight.
     pub(crate) bodies: Arc<Bodies>,
@@ -110,7 +117,7 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) id: Option<hapax_core::Id>,
-    pub(crate) body: Body,
+    pub(crate) body: Sent,
 }
 
 /// One door of the app.
@@ -122,9 +129,34 @@ pub(crate) struct AtDoor {
 
 impl Handler for AtDoor {
     async fn handle(&self, request: Request<Incoming>) -> Reply {
-        let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+        let here = self.app.tracer.as_ref().and_then(|tracer| Here::of_request(tracer, request.headers()));
+        let reply = match here {
+            None => self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused)),
+            Some(here) => Box::pin(self.traced(here, request)).await,
+        };
         self.app.metrics.answered(reply.status().as_u16());
         reply
+    }
+}
+
+impl AtDoor {
+    /// The same, inside a span that is named after the endpoint: the address itself may hold anything.
+    async fn traced(&self, here: Here, request: Request<Incoming>) -> Reply {
+        let method = request.method().as_str().to_owned();
+        let route = match endpoint::find(&method, request.uri().path(), self.door != Door::Public) {
+            Found::Endpoint(endpoint, _) => endpoint.path,
+            Found::Methods(_) | Found::Nothing => "unknown",
+        };
+        here.note("http.request.method", &method);
+        here.note("http.route", route);
+        let notes = here.clone();
+        let work = async move {
+            let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+            notes.note("http.response.status_code", reply.status().as_u16());
+            reply
+        };
+        let failed = |reply: &Reply| reply.status().is_server_error();
+        here.during(format!("{method} {route}"), Kind::Server, work, failed).await
     }
 }
 
@@ -175,7 +207,12 @@ impl App {
         };
         // What the body takes is given back when the answer is there: until then it is held somewhere.
         let room = Arc::new(BodyRoom::new(&self.bodies, &caller.identity.state));
-        let body = Body { incoming: body, room: Arc::clone(&room) };
+        let body = Sent::Coming(body, Arc::clone(&room));
+        if once::wanted(endpoint, &head.headers) {
+            let asked = Asked { caller, headers: head.headers.clone(), query, id, body };
+            // Rare, and large: the usual request does not carry its weight.
+            return Box::pin(once::answer(self, endpoint, &head, asked)).await;
+        }
         let asked = Asked { caller, headers: head.headers, query, id, body };
         let reader = endpoint.page.then(|| asked.caller.clone());
         let answered = self.answer(endpoint.name, asked).await;
@@ -210,6 +247,9 @@ impl App {
             | Name::Events
             | Name::Policies
             | Name::SetPolicies
+            | Name::Keys
+            | Name::AddKey
+            | Name::RevokeKey
             | Name::Audit
             | Name::Metrics
             | Name::Page
@@ -219,7 +259,20 @@ impl App {
         }
     }
 
-    async fn answer(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
+    /// What is decided, inside a span of its own where the request is traced.
+    pub(crate) async fn answer(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
+        if self.tracer.is_none() {
+            return self.decided(name, asked).await;
+        }
+        if let Some(id) = asked.id {
+            trace::note("hapax.operation", id);
+        }
+        let decision = format!("decide {name:?}").to_lowercase();
+        let failed = |decided: &Result<Reply, Problem>| decided.as_ref().is_err_and(|p| p.status.is_server_error());
+        Box::pin(trace::spanned(&decision, Kind::Internal, self.decided(name, asked), failed)).await
+    }
+
+    async fn decided(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
         match name {
             Name::Begin => api::begin(self, asked).await,
             Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {
@@ -233,6 +286,9 @@ impl App {
             Name::Events => api::events(self, asked),
             Name::Policies => Ok(api::policies(self, &asked.caller)),
             Name::SetPolicies => api::set_policies(self, asked).await,
+            Name::Keys => api::keys(self),
+            Name::AddKey => api::add_key(self, asked).await,
+            Name::RevokeKey => api::revoke_key(self, asked).await,
             Name::Audit => api::audit(self, &asked),
             Name::Metrics => api::metrics(self, &asked.caller).await,
             Name::Page => page::show(self, &asked).await,

@@ -22,6 +22,9 @@ pub(crate) enum Name {
     Events,
     Policies,
     SetPolicies,
+    Keys,
+    AddKey,
+    RevokeKey,
     Audit,
     Metrics,
     Health,
@@ -268,6 +271,32 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             (400, "The file cannot be used.", Content::Problem),
         ],
         ..endpoint(Name::SetPolicies, "PUT", "/v1/policies", Needs::Admin, "Put a policy file in force.")
+    },
+    Endpoint {
+        answers: &[(200, "The keys.", Content::Json(anything))],
+        ..endpoint(
+            Name::Keys,
+            "GET",
+            "/v1/keys",
+            Needs::Admin,
+            "The keys in force, without anything to use them by.",
+        )
+    },
+    Endpoint {
+        request: Some(anything),
+        answers: &[
+            (200, "It is in force.", Content::Json(anything)),
+            (409, "It cannot be added to the file, or there is none.", Content::Problem),
+        ],
+        ..endpoint(Name::AddKey, "POST", "/v1/keys", Needs::Admin, "Put one more key in force, by its hash.")
+    },
+    Endpoint {
+        request: Some(anything),
+        answers: &[
+            (200, "It is not in force any more.", Content::Json(anything)),
+            (409, "It cannot be taken out of the file, or there is none.", Content::Problem),
+        ],
+        ..endpoint(Name::RevokeKey, "POST", "/v1/keys:revoke", Needs::Admin, "Take a key out of force, by its name.")
     },
     Endpoint {
         query: &[ROWS],

@@ -17,6 +17,7 @@ mod http;
 mod limits;
 mod log;
 mod metrics;
+mod once;
 mod openapi;
 mod page;
 mod problem;
@@ -24,15 +25,17 @@ mod records;
 mod seal;
 mod server;
 mod tickets;
+mod trace;
 pub mod wire;
 mod words;
 
-pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, Keys, Role, generate_key, hash_key};
+pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};
 pub use metrics::Gauge;
 pub use problem::{Next, Problem};
 pub use server::{Server, ServerBuilder, ServerError};
+pub use trace::{Exporter, TraceError, Traced, Tracer};
 pub use words::time as wall_time;
 
 /// The OpenAPI document, as served at `/openapi.json` to tenants; at the administrators' door there is more in it.

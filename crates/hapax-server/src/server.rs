@@ -9,6 +9,7 @@ use data_encoding::HEXLOWER;
 use hapax_core::identity::Tenant;
 use hapax_engine::Engine;
 use parking_lot::RwLock;
+use rustls::ServerConfig as TlsConfig;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -18,13 +19,15 @@ use tokio::{
 use crate::{
     app::{App, AtDoor, Door, Gauges},
     audit::{Action, Audit, AuditError},
-    auth::{Auth, Capability, Identity, TenantState},
+    auth::{Auth, Capability, Identity, KeyFile, TenantState},
     http,
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
+    once,
     seal::Seal,
     tickets::Tickets,
+    trace::Tracer,
 };
 
 /// Why a server cannot be started.
@@ -45,6 +48,8 @@ pub enum ServerError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Audit(#[from] AuditError),
+    #[error("the policy of the surface `daemon` cannot guard our own endpoints: {0}")]
+    Rules(#[from] hapax_http::RulesError),
 }
 
 /// Puts a server together.
@@ -56,6 +61,8 @@ pub struct ServerBuilder {
     audit: Arc<Audit>,
     gauges: Option<Gauges>,
     policies_by_file: bool,
+    key_file: Option<KeyFile>,
+    tracer: Option<Arc<Tracer>>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -86,6 +93,20 @@ impl ServerBuilder {
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = Arc::new(audit);
+        self
+    }
+
+    /// Where keys that are added while the server runs are written down.
+    #[must_use]
+    pub fn key_file(mut self, file: KeyFile) -> Self {
+        self.key_file = Some(file);
+        self
+    }
+
+    /// Where spans go. Calls of the store are among them if it is [`crate::Traced`].
+    #[must_use]
+    pub fn tracer(mut self, tracer: Tracer) -> Self {
+        self.tracer = Some(Arc::new(tracer));
         self
     }
 
@@ -124,6 +145,9 @@ impl ServerBuilder {
             metrics: Metrics::default(),
             log: self.log,
             audit: self.audit,
+            once: once::guard(self.engine.clone())?,
+            key_file: self.key_file,
+            tracer: self.tracer,
             boot: HEXLOWER.encode(&random[..8]),
             csrf,
             gauges: self.gauges,
@@ -172,17 +196,33 @@ impl Server {
             audit: Arc::new(Audit::in_memory()),
             gauges: None,
             policies_by_file: false,
+            key_file: None,
+            tracer: None,
         }
     }
 
     /// Serves tenants until [`Server::stop`].
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServerError> {
-        self.serve_at(listener, Door::Public).await
+        self.serve_over(listener, None).await
+    }
+
+    /// The same, over TLS if a configuration is given.
+    pub async fn serve_over(&self, listener: TcpListener, tls: Option<Arc<TlsConfig>>) -> Result<(), ServerError> {
+        self.serve_at(listener, Door::Public, tls).await
     }
 
     /// Serves administrators: all tenants, policies, the audit log.
     pub async fn serve_admin(&self, listener: TcpListener) -> Result<(), ServerError> {
-        self.serve_at(listener, Door::Admin).await
+        self.serve_admin_over(listener, None).await
+    }
+
+    /// The same, over TLS if a configuration is given.
+    pub async fn serve_admin_over(
+        &self,
+        listener: TcpListener,
+        tls: Option<Arc<TlsConfig>>,
+    ) -> Result<(), ServerError> {
+        self.serve_at(listener, Door::Admin, tls).await
     }
 
     /// Whether it may be served at all: without keys, only a loopback address.
@@ -194,10 +234,19 @@ impl Server {
         Ok(())
     }
 
-    async fn serve_at(&self, listener: TcpListener, door: Door) -> Result<(), ServerError> {
+    async fn serve_at(
+        &self,
+        listener: TcpListener,
+        door: Door,
+        tls: Option<Arc<TlsConfig>>,
+    ) -> Result<(), ServerError> {
         self.may_serve(&listener)?;
         let handler = AtDoor { app: Arc::clone(&self.app), door };
-        http::serve(listener, handler, Arc::clone(&self.app.limits), self.app.stop.clone()).await;
+        let (limits, stop) = (Arc::clone(&self.app.limits), self.app.stop.clone());
+        match tls {
+            None => http::serve(listener, handler, limits, stop).await,
+            Some(config) => http::serve(http::Tls::new(listener, &config), handler, limits, stop).await,
+        }
         Ok(())
     }
 
@@ -232,7 +281,11 @@ impl Server {
             if now > before {
                 audit.append("hapax", Action::Eviction, "", json!({ "records": now - before }))?;
             }
-            if sign { audit.checkpoint() } else { Ok(()) }
+            if !sign {
+                return Ok(());
+            }
+            audit.let_go()?;
+            audit.checkpoint()
         });
         if let Ok(Err(error)) = written.await {
             self.app.say(Level::Error, "audit_failed", &[("error", &error.to_string())]);

@@ -29,9 +29,12 @@ pub(super) fn take_along(from: &Path, to: &Path, damage: usize) -> Result<Vec<St
         Ok((audit, _)) => (audit, None),
         // The log was damaged too. It stays as evidence, and a new chain begins, which says so.
         Err(AuditError::Broken { path, bad }) => {
-            let beside = path.with_extension("log.broken");
-            fs::rename(&path, &beside).map_err(|error| failed(&path, &error))?;
-            (Audit::open(to).map_err(ServerError::from)?.0, Some(format!("{}: {bad}", beside.display())))
+            for name in taken.iter().filter(|name| name.contains(".log")) {
+                let (old, new) = (to.join(name), to.join(format!("broken-{name}")));
+                fs::rename(&old, &new).map_err(|error| failed(&old, &error))?;
+            }
+            let name = path.file_name().unwrap_or_default().display().to_string();
+            (Audit::open(to).map_err(ServerError::from)?.0, Some(format!("broken-{name}: {bad}")))
         }
         Err(error) => return Err(ServerError::from(error).into()),
     };

@@ -17,14 +17,20 @@ use crate::{
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Reach {
     /// A daemon elsewhere, such as http://127.0.0.1:7878 [env: HAPAX_URL]
-    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["data", "store"])]
     pub(crate) url: Option<String>,
     /// The key for it; a data directory needs none
     #[arg(long, env = "HAPAX_API_KEY", value_name = "KEY", hide_env_values = true)]
     pub(crate) api_key: Option<String>,
+    /// Whose certificates are believed at an https:// address [default: the system's]
+    #[arg(long, env = "HAPAX_CA", value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
     /// The data directory, through the process that holds it or by opening it [env: HAPAX_DATA] [default: ./hapax-data]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
+    /// A store that several share, `redis://…` or `postgres://…`; the audit log stays in the data directory [env: HAPAX_STORE]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
     /// Whose operations, at the administrators' door: that of a data directory, or of `serve --admin`
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
@@ -40,28 +46,44 @@ enum Place {
     Directory(PathBuf),
 }
 
+/// A directory, and the store that several share, if it is not in there.
+struct Held {
+    data: PathBuf,
+    shared: Option<String>,
+}
+
 /// A client, and whatever has to live as long.
 pub(crate) struct Reached {
     pub(crate) client: Client,
-    opened: Option<(Server, tokio::task::JoinHandle<()>, PathBuf)>,
+    opened: Option<Opened>,
+}
+
+struct Opened {
+    server: Server,
+    serving: tokio::task::JoinHandle<()>,
+    data: PathBuf,
+    _held: Option<std::fs::File>,
 }
 
 impl Reach {
     pub(crate) async fn connect(&self) -> Result<Reached, Failure> {
-        let data = match self.place()? {
+        let Held { data, shared } = match self.place()? {
             Place::Daemon(url) => return self.at_daemon(&url),
-            Place::Directory(data) => data,
+            Place::Directory(data) => self.held(data)?,
         };
-        if let Some(reached) = self.through_process(&data).await? {
+        if let Some(reached) = self.through_process(&data, shared.as_deref()).await? {
             return Ok(reached);
         }
         // Nobody is there: this process holds the ledger for as long as the command takes, behind the same door. It
         // begins under the same policies as a daemon here would, and sweeps nothing: it was asked for something else.
-        let opened = store::open(&format!("file:{}", data.display()))?;
+        let own = format!("file:{}", data.display());
+        let opened = store::open(shared.as_deref().unwrap_or(&own), &data).await?;
+        let held = opened.hold()?;
         let settings =
             Settings::read(&ServeArgs { config: variable("HAPAX_CONFIG").map(Into::into), ..ServeArgs::default() })?;
         let engine = Hapax::on(opened.store).policies(settings.policies).secret(kept_secret(Some(&data))?);
         let engine = engine.sweeping(false).build()?;
+        store::agree(&engine).await?;
         let (audit, _) = Audit::open(&data).map_err(hapax_server::ServerError::from)?;
         let server = Server::builder(engine).audit(audit).build()?;
         let listener = bind_socket(&data)?;
@@ -71,20 +93,38 @@ impl Reach {
         });
         self.say(&format!("in {}, opened for this command", data.display()));
         let client = self.named(Client::new(&address_in(&data))?);
-        Ok(Reached { client, opened: Some((server, serving, data)) })
+        Ok(Reached { client, opened: Some(Opened { server, serving, data, _held: held }) })
     }
 
     /// Only a process that runs: what is in force nobody else knows.
     pub(crate) async fn connect_running(&self) -> Result<Reached, Failure> {
-        let data = match self.place()? {
+        let Held { data, shared } = match self.place()? {
             Place::Daemon(url) => return self.at_daemon(&url),
-            Place::Directory(data) => data,
+            Place::Directory(data) => self.held(data)?,
         };
-        self.through_process(&data).await?.ok_or(Failure::NotRunning { data })
+        self.through_process(&data, shared.as_deref()).await?.ok_or(Failure::NotRunning { data })
+    }
+
+    /// What a store's URL says about the directory. A directory that was named by a flag wins over a variable.
+    fn held(&self, data: PathBuf) -> Result<Held, Failure> {
+        let is_file = |store: &String| store.starts_with("file:");
+        let named = variable("HAPAX_STORE").filter(|store| self.data.is_none() || !is_file(store));
+        let store = self.store.clone().or(named);
+        match store.as_deref().and_then(|store| store.split_once(':')) {
+            None => Ok(Held { data, shared: None }),
+            Some(("file", path)) => {
+                Ok(Held { data: path.strip_prefix("//").unwrap_or(path).into(), shared: None })
+            }
+            Some(("memory", _)) => {
+                let why = "a store in memory lives in its process; name that with --url".to_owned();
+                Err(Failure::Store { url: "memory:".to_owned(), why })
+            }
+            Some(_) => Ok(Held { data, shared: store }),
+        }
     }
 
     fn at_daemon(&self, url: &str) -> Result<Reached, Failure> {
-        let client = Client::new(url)?;
+        let client = Client::trusting(url, self.ca.as_deref())?;
         let client = match &self.api_key {
             Some(key) => client.api_key(key),
             None => client,
@@ -93,8 +133,8 @@ impl Reach {
         Ok(Reached { client: self.named(client), opened: None })
     }
 
-    async fn through_process(&self, data: &Path) -> Result<Option<Reached>, Failure> {
-        if !data.is_dir() {
+    async fn through_process(&self, data: &Path, shared: Option<&str>) -> Result<Option<Reached>, Failure> {
+        if shared.is_none() && !data.is_dir() {
             let why = "there is no such directory; name one with --data, or a daemon with --url".to_owned();
             return Err(Failure::Store { url: data.display().to_string(), why });
         }
@@ -106,10 +146,9 @@ impl Reach {
     }
 
     fn place(&self) -> Result<Place, Failure> {
-        chosen(
-            (self.url.clone(), self.data.clone()),
-            (variable("HAPAX_URL"), variable("HAPAX_DATA").map(PathBuf::from)),
-        )
+        // A store named by a flag wins over a variable that names a daemon, as a directory does.
+        let url = variable("HAPAX_URL").filter(|_| self.store.is_none());
+        chosen((self.url.clone(), self.data.clone()), (url, variable("HAPAX_DATA").map(PathBuf::from)))
     }
 
     fn named(&self, client: Client) -> Client {
@@ -157,7 +196,7 @@ impl Reached {
     /// Lets go of the directory.
     pub(crate) async fn close(self) {
         drop(self.client);
-        if let Some((server, serving, data)) = self.opened {
+        if let Some(Opened { server, serving, data, _held }) = self.opened {
             server.stop();
             let _ended = serving.await;
             remove_socket(&data);

@@ -4,13 +4,15 @@
 use std::path::PathBuf;
 
 use hapax::{Engine, Policies};
-use hapax_server::{Server, ServerError, audit::Action};
+use hapax_server::{
+    Server, ServerError,
+    audit::{Action, Audit},
+};
 use tokio::task::JoinSet;
 
 use crate::{
     failure::Failure,
-    serve::{audit_of, bind_socket, note, remove_socket},
-    store::Opened,
+    serve::{bind_socket, note, remove_socket},
 };
 
 pub(super) struct Books {
@@ -21,19 +23,22 @@ pub(super) struct Books {
 
 impl Books {
     /// Without a directory there is no socket, and the rows go with the process.
-    pub(super) fn open(engine: &Engine, opened: &Opened) -> Result<Self, Failure> {
-        let (audit, _) = audit_of(opened.directory.as_deref())?;
+    pub(super) fn open(engine: &Engine, directory: Option<PathBuf>) -> Result<Self, Failure> {
+        let audit = match &directory {
+            Some(directory) => Audit::open(directory).map_err(ServerError::from)?.0,
+            None => Audit::in_memory(),
+        };
         // Routes are checked against policies, so both come from the file, together.
         let server = Server::builder(engine.clone()).audit(audit).policies_by_file().build()?;
         note(&server, Action::Started, "gateway")?;
         let mut tasks = JoinSet::new();
-        if let Some(directory) = &opened.directory {
+        if let Some(directory) = &directory {
             let (server, socket) = (server.clone(), bind_socket(directory)?);
             tasks.spawn(async move { server.serve_socket(socket).await });
         }
         let keeping = server.clone();
         tasks.spawn(async move { keeping.keep_books().await });
-        Ok(Self { server, directory: opened.directory.clone(), tasks })
+        Ok(Self { server, directory, tasks })
     }
 
     /// Before new policies are in force.

@@ -17,7 +17,7 @@ use crate::{
     app::{App, Asked, Caller},
     audit::Action,
     endpoint::Name,
-    http::{Body, Reply, answer, json},
+    http::{Reply, Sent, answer, json},
     log::Level,
     problem::{Next, Problem},
     records,
@@ -88,7 +88,7 @@ pub(crate) async fn step(app: &App, name: Name, asked: Asked) -> Result<Reply, P
     told(&id, stepped, has_outcome)
 }
 
-async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Body) -> Result<(String, Said), Problem> {
+async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> Result<(String, Said), Problem> {
     let limits = &app.limits;
     Ok(match name {
         Name::Renew => {
@@ -128,6 +128,9 @@ async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Body) -> R
         | Name::Events
         | Name::Policies
         | Name::SetPolicies
+        | Name::Keys
+        | Name::AddKey
+        | Name::RevokeKey
         | Name::Audit
         | Name::Metrics
         | Name::Health

@@ -5,12 +5,13 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::PathBuf,
     sync::Arc,
 };
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE};
 use hapax_core::identity::Tenant;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -27,12 +28,14 @@ pub enum KeyError {
     Toml(String),
     #[error("key `{name}`: {rule} [HX0081]")]
     Entry { name: String, rule: String },
+    #[error("the key file {path} cannot be changed: {why} [HX0081]")]
+    File { path: PathBuf, why: String },
     #[error("the machine has no randomness to give: {0}")]
     Entropy(String),
 }
 
 /// One entry of the key file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKey {
     /// What it is called in logs and audit rows.
@@ -41,22 +44,25 @@ pub struct ApiKey {
     pub hash: String,
     pub tenant: String,
     /// Who acts with it; its name if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// Only these surfaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub surfaces: Option<Vec<String>>,
     /// Requests a second of its whole tenant; the first entry of a tenant that names one decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(super) struct File {
     #[serde(default)]
-    key: Vec<ApiKey>,
+    pub(super) key: Vec<ApiKey>,
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +92,7 @@ impl Keys {
             return Err(KeyError::Toml(format!("it holds more than {MOST_KEYS} keys")));
         }
         let mut rates: HashMap<String, u32> = HashMap::new();
-        let mut names: HashSet<(String, String)> = HashSet::new();
+        let mut names: HashSet<String> = HashSet::new();
         for entry in &entries {
             if let Some(rate) = entry.rate {
                 rates.entry(entry.tenant.clone()).or_insert(rate);
@@ -98,10 +104,9 @@ impl Keys {
                 wrong("`hash` is `sha256:` and 64 hexadecimal digits; `hapax key new` makes one".to_owned())
             })?;
             let tenant = Tenant::new(&entry.tenant).map_err(|error| wrong(error.to_string()))?;
-            if !names.insert((entry.tenant.clone(), entry.name.clone())) {
-                return Err(wrong(format!(
-                    "another entry of the tenant `{tenant}` has the same name; audit rows could not tell the two apart"
-                )));
+            if !names.insert(entry.name.clone()) {
+                let rule = "another entry has the same name; audit rows and `hapax key revoke` could not tell them apart";
+                return Err(wrong(rule.to_owned()));
             }
             let state = keys
                 .tenants
@@ -153,10 +158,10 @@ impl Keys {
         bucket.iter().any(|known| known.identity.is_as(identity))
     }
 
-    /// All of them, by tenant and name.
-    pub(crate) fn identities(&self) -> Vec<&Identity> {
+    /// Every key's name and whose it is, in the order of the names.
+    pub(crate) fn named(&self) -> Vec<&Identity> {
         let mut all: Vec<&Identity> = self.known.values().flatten().map(|known| &*known.identity).collect();
-        all.sort_unstable_by(|a, b| (a.home.as_str(), &a.name).cmp(&(b.home.as_str(), &b.name)));
+        all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         all
     }
 

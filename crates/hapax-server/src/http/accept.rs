@@ -1,6 +1,6 @@
 //! Takes connections, a bounded number of them, until it is told to stop.
 
-use std::{convert::Infallible, future::Future, io, net::IpAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use hapax_core::Millis;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
@@ -25,7 +25,13 @@ pub(crate) trait Handler: Clone + Send + Sync + 'static {
 /// Where connections come from.
 pub(crate) trait Source: Send + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    /// What requests are read from, once the two sides have greeted each other.
+    type Ready: AsyncRead + AsyncWrite + Unpin + Send + 'static;
     fn take(&self) -> impl Future<Output = io::Result<(Self::Stream, Option<Peer>)>> + Send;
+    /// Greets; in the connection's own task, so that nobody waits for a slow one.
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static;
+    /// Whether somebody without a place can be told so in plain words.
+    const PLAIN: bool;
 }
 
 /// Who is at the other end, as the kernel knows it.
@@ -46,8 +52,19 @@ impl Peer {
     }
 }
 
+pub(crate) type Greeted<R> = Pin<Box<dyn Future<Output = io::Result<R>> + Send>>;
+
+fn at_once<S: Send + 'static>(stream: S) -> Greeted<S> {
+    Box::pin(std::future::ready(Ok(stream)))
+}
+
 impl Source for TcpListener {
     type Stream = tokio::net::TcpStream;
+    type Ready = Self::Stream;
+    const PLAIN: bool = true;
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
+        at_once
+    }
     async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
         let (stream, from) = self.accept().await?;
         // Small answers must not wait for more to come.
@@ -58,6 +75,11 @@ impl Source for TcpListener {
 
 impl Source for UnixListener {
     type Stream = tokio::net::UnixStream;
+    type Ready = Self::Stream;
+    const PLAIN: bool = true;
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
+        at_once
+    }
     async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
         let (stream, _) = self.accept().await?;
         let peer = stream.peer_cred().ok().map(|credentials| Peer::User(credentials.uid()));
@@ -88,12 +110,18 @@ pub(crate) async fn serve<S: Source>(
         };
         match places.take(peer) {
             Some(place) => {
-                let connection = connection(stream, peer, handler.clone(), Arc::clone(&limits), stop.clone());
+                let (greet, handler) = (source.greet(), handler.clone());
+                let (limits, stop) = (Arc::clone(&limits), stop.clone());
                 open.spawn(async move {
-                    connection.await;
+                    // Who does not even greet in time is not worth an answer.
+                    let greeted = tokio::time::timeout(limits.head_time, greet(stream)).await;
+                    if let Ok(Ok(stream)) = greeted {
+                        connection(stream, peer, handler, limits, stop).await;
+                    }
                     drop(place);
                 });
             }
+            None if !S::PLAIN => {}
             None => drop(tokio::spawn(turn_away(stream))),
         }
     }

@@ -7,9 +7,11 @@ mod query;
 mod read;
 mod reply;
 mod room;
+mod tls;
 
 pub(crate) use accept::{Handler, Peer, serve, stopped};
 pub(crate) use query::Query;
-pub(crate) use read::{json, text};
-pub(crate) use reply::{Reply, answer, html, plain, problem, stream};
-pub(crate) use room::{Bodies, Body, BodyRoom};
+pub(crate) use read::{Sent, bytes, json, text};
+pub(crate) use reply::{Reply, answer, collected, html, plain, problem, stream, whole};
+pub(crate) use room::{Bodies, BodyRoom};
+pub(crate) use tls::Tls;

@@ -1,17 +1,30 @@
 //! Reads a request's body, no further and no longer than it may.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use hapax_core::Millis;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 
-use super::room::Body;
+use super::room::BodyRoom;
 use crate::{limits::Limits, problem::Problem};
 
-async fn bytes(body: Body, limits: &Limits) -> Result<Bytes, Problem> {
-    let Body { incoming: body, room } = body;
+/// A request's body: still on its way, with the room that it takes, or read already.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    Coming(Incoming, Arc<BodyRoom>),
+    Whole(Bytes),
+}
+
+pub(crate) async fn bytes(body: Sent, limits: &Limits) -> Result<Bytes, Problem> {
+    let (body, room) = match body {
+        Sent::Coming(body, room) => (body, room),
+        Sent::Whole(bytes) => return Ok(bytes),
+    };
     let too_large = || Problem::too_large(limits.body);
     if body.size_hint().lower() > limits.body as u64 {
         return Err(too_large());
@@ -48,7 +61,7 @@ async fn bytes(body: Body, limits: &Limits) -> Result<Bytes, Problem> {
 }
 
 /// A body that is JSON of this shape.
-pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<T, Problem> {
+pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Sent, limits: &Limits) -> Result<T, Problem> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // Anything else could be sent by another site's page in a visitor's browser without asking.
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
@@ -62,7 +75,7 @@ pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Body, l
 }
 
 /// A body that is text.
-pub(crate) async fn text(body: Body, limits: &Limits) -> Result<String, Problem> {
+pub(crate) async fn text(body: Sent, limits: &Limits) -> Result<String, Problem> {
     let bytes = bytes(body, limits).await?;
     String::from_utf8(bytes.into()).map_err(|_| Problem::bad_request("the body is not UTF-8"))
 }

@@ -5,8 +5,6 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use hyper::body::Incoming;
-
 use crate::{auth::TenantState, limits::Limits};
 
 /// The bytes of all bodies in flight.
@@ -67,11 +65,4 @@ impl Drop for BodyRoom {
         self.tenant.body_bytes.fetch_sub(taken, Relaxed);
         self.all.held.fetch_sub(taken, Relaxed);
     }
-}
-
-/// A request's body, and the room that it takes.
-#[derive(Debug)]
-pub(crate) struct Body {
-    pub(crate) incoming: Incoming,
-    pub(crate) room: Arc<BodyRoom>,
 }
