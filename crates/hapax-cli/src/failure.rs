@@ -54,6 +54,8 @@ pub(crate) enum Failure {
     Trace(#[from] hapax_server::TraceError),
     #[error(transparent)]
     Client(#[from] hapax_client::Error),
+    #[error("no process runs in {}; start `hapax serve` there, or name another file to compare with [HX0160]", .data.display())]
+    NotRunning { data: PathBuf },
     #[error("{}: {why} [HX0142]", .path.display())]
     Transfer { path: PathBuf, why: String },
     #[error("{}, line {line}: {why}; nothing was imported. Take the export again [HX0141]", .path.display())]
@@ -97,6 +99,7 @@ impl Failure {
             | Self::Secret { .. }
             | Self::Listen { .. }
             | Self::Server(_)
+            | Self::NotRunning { .. }
             | Self::Client(_)
             | Self::Signals(_)
             | Self::Demo(_)

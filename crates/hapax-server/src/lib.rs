@@ -22,6 +22,7 @@ mod openapi;
 mod page;
 mod problem;
 mod records;
+mod seal;
 mod server;
 mod tickets;
 mod trace;
@@ -35,9 +36,10 @@ pub use metrics::Gauge;
 pub use problem::{Next, Problem};
 pub use server::{Server, ServerBuilder, ServerError};
 pub use trace::{Exporter, TraceError, Traced, Tracer};
+pub use words::time as wall_time;
 
-/// The OpenAPI document, as served at `/openapi.json`.
+/// The OpenAPI document, as served at `/openapi.json` to tenants; at the administrators' door there is more in it.
 #[must_use]
 pub fn openapi_document() -> serde_json::Value {
-    openapi::document()
+    openapi::document(false)
 }

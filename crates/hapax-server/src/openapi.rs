@@ -9,15 +9,15 @@ use crate::{
     wire::ProblemWire,
 };
 
-/// The document. Administrators' endpoints and pages for people are not in it.
-pub(crate) fn document() -> Value {
+/// The document of one door: administrators' endpoints are in theirs alone. Pages for people are in neither.
+pub(crate) fn document(admin: bool) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     let problem = generator.subschema_for::<ProblemWire>();
     let mut paths: Map<String, Value> = Map::new();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.page && endpoint.needs != Needs::Admin) {
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.page && (admin || endpoint.needs != Needs::Admin)) {
         let mut operation = json!({
             "operationId": format!("{:?}", endpoint.name),
             "summary": endpoint.summary,
@@ -46,6 +46,10 @@ pub(crate) fn document() -> Value {
             let schema = request(&mut generator);
             operation["requestBody"] =
                 json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        }
+        if endpoint.takes_text {
+            let schema = json!({ "type": "string" });
+            operation["requestBody"] = json!({ "required": true, "content": { "text/plain": { "schema": schema } } });
         }
         for (status, about, content) in answers(endpoint) {
             let content = match content {
@@ -102,7 +106,7 @@ fn answers(endpoint: &Endpoint) -> Vec<(u16, &'static str, Content)> {
         more(410, "It was done too long ago to say how.");
         more(422, "The key was used for another request.");
     }
-    if endpoint.request.is_some() {
+    if endpoint.request.is_some() || endpoint.takes_text {
         more(408, "The body came too slowly.");
         more(413, "The body is too large.");
         more(415, "The body is not declared as JSON.");

@@ -2,6 +2,7 @@
 
 mod audit;
 mod bench;
+mod beside;
 mod config;
 mod doubt;
 mod explain;
@@ -12,6 +13,7 @@ mod policy;
 mod reach;
 mod show;
 mod verify;
+mod who;
 
 use clap::Subcommand;
 

@@ -87,6 +87,10 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         address => Some(listen(address).await?),
     };
     let at = |listener: &TcpListener| listener.local_addr().map_or_else(|_| String::new(), |at| at.to_string());
+    // A door that must not be opened is said before anything else is.
+    for listener in [&public].into_iter().chain(&admin) {
+        server.may_serve(listener)?;
+    }
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
@@ -184,7 +188,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn note(server: &Server, action: Action, subject: &str) -> Result<(), Failure> {
+pub(crate) fn note(server: &Server, action: Action, subject: &str) -> Result<(), Failure> {
     let detail = serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "process": std::process::id() });
     server.audit().append("hapax", action, subject, detail).map_err(hapax_server::ServerError::from)?;
     Ok(())
@@ -219,6 +223,8 @@ fn log_of(settings: &Settings) -> Log {
 fn limits_of(settings: &Settings) -> Result<Limits, Failure> {
     Ok(Limits {
         connections: settings.number("connections")?,
+        // A quarter is left to others, however many one address asks for.
+        connections_per_peer: settings.number("connections")?.div_ceil(4).saturating_mul(3),
         body: settings.number("body_bytes")?,
         readers: settings.number("readers")?,
         readers_per_tenant: settings.number("readers_per_tenant")?,

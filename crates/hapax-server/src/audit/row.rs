@@ -16,6 +16,8 @@ pub enum Action {
     Resolve,
     /// The decision was not taken: the state had moved.
     ResolveRefused,
+    /// An administrator is about to begin an operation, or to say how it ended.
+    Operate,
     PolicyChange,
     KeysChange,
     /// Answers were given up to make room.

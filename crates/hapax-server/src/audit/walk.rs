@@ -102,6 +102,7 @@ impl<'k> Walk<'k> {
                 | Action::Stopped
                 | Action::Resolve
                 | Action::ResolveRefused
+                | Action::Operate
                 | Action::PolicyChange
                 | Action::KeysChange
                 | Action::Eviction

@@ -3,7 +3,11 @@
 //! A key is 32 random bytes, so a plain SHA-256 of it tells a reader of the file nothing that could be tried through;
 //! the slow hashes that passwords need would only make every request slow.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE};
 use hapax_core::identity::Tenant;
@@ -88,6 +92,7 @@ impl Keys {
             return Err(KeyError::Toml(format!("it holds more than {MOST_KEYS} keys")));
         }
         let mut rates: HashMap<String, u32> = HashMap::new();
+        let mut names: HashSet<String> = HashSet::new();
         for entry in &entries {
             if let Some(rate) = entry.rate {
                 rates.entry(entry.tenant.clone()).or_insert(rate);
@@ -99,11 +104,17 @@ impl Keys {
                 wrong("`hash` is `sha256:` and 64 hexadecimal digits; `hapax key new` makes one".to_owned())
             })?;
             let tenant = Tenant::new(&entry.tenant).map_err(|error| wrong(error.to_string()))?;
+            if !names.insert(entry.name.clone()) {
+                let rule = "another entry has the same name; audit rows and `hapax key revoke` could not tell them apart";
+                return Err(wrong(rule.to_owned()));
+            }
             let state = keys
                 .tenants
                 .entry(tenant.clone())
                 .or_insert_with(|| Arc::new(TenantState::new(rates.get(&entry.tenant).copied())));
             let identity = Arc::new(Identity {
+                home: tenant.clone(),
+                digest: Some(digest),
                 tenant,
                 principal: entry.principal.as_deref().unwrap_or(&entry.name).into(),
                 name: entry.name.as_str().into(),
@@ -138,6 +149,13 @@ impl Keys {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
+    }
+
+    /// Whether this key is still here, with the rights that it had.
+    pub(crate) fn holds(&self, identity: &Identity) -> bool {
+        let Some(digest) = identity.digest else { return false };
+        let bucket = self.known.get(&head(&digest)).map_or(&[][..], Vec::as_slice);
+        bucket.iter().any(|known| known.identity.is_as(identity))
     }
 
     /// Every key's name and whose it is, in the order of the names.
@@ -223,7 +241,8 @@ mod tests {
             (good.replace("sha256:", "md5:"), "`hash`"),
             (good.replace("acme", ""), "tenant"),
             (good.replace("roles", "rolls"), "rolls"),
-            (format!("{good}{good}"), "same hash"),
+            (format!("{good}{}", entry("other", "k")), "same hash"),
+            (format!("{good}{}", entry("billing", "another")), "same name"),
             (good.replace("[\"client\"]", "[]"), "may do nothing"),
         ] {
             let error = Keys::from_toml(&bad).unwrap_err().to_string();
