@@ -274,13 +274,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint {
         answers: &[(200, "The keys.", Content::Json(anything))],
-        ..endpoint(
-            Name::Keys,
-            "GET",
-            "/v1/keys",
-            Needs::Admin,
-            "The keys in force, without anything to use them by.",
-        )
+        ..endpoint(Name::Keys, "GET", "/v1/keys", Needs::Admin, "The keys in force, without anything to use them by.")
     },
     Endpoint {
         request: Some(anything),

@@ -113,9 +113,7 @@ impl Reach {
         let store = self.store.clone().or(named);
         match store.as_deref().and_then(|store| store.split_once(':')) {
             None => Ok(Held { data, shared: None }),
-            Some(("file", path)) => {
-                Ok(Held { data: path.strip_prefix("//").unwrap_or(path).into(), shared: None })
-            }
+            Some(("file", path)) => Ok(Held { data: path.strip_prefix("//").unwrap_or(path).into(), shared: None }),
             Some(("memory", _)) => {
                 let why = "a store in memory lives in its process; name that with --url".to_owned();
                 Err(Failure::Store { url: "memory:".to_owned(), why })

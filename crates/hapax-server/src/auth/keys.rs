@@ -105,7 +105,8 @@ impl Keys {
             })?;
             let tenant = Tenant::new(&entry.tenant).map_err(|error| wrong(error.to_string()))?;
             if !names.insert(entry.name.clone()) {
-                let rule = "another entry has the same name; audit rows and `hapax key revoke` could not tell them apart";
+                let rule =
+                    "another entry has the same name; audit rows and `hapax key revoke` could not tell them apart";
                 return Err(wrong(rule.to_owned()));
             }
             let state = keys
