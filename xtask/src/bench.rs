@@ -7,7 +7,8 @@ use crate::process;
 use crate::program::{Program, passed_on};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
-const FEATURES: [(&str, &str); 3] = [("ledger", "peers"), ("gateway", "web"), ("replay", "web")];
+const FEATURES: [(&str, &str); 4] =
+    [("ledger", "peers"), ("gateway", "web"), ("replay", "web"), ("queue", "queue")];
 /// These start the product as a user would.
 const NEED_THE_PROGRAM: [&str; 2] = ["gateway", "replay"];
 /// Allocations are counted by a program of their own, so that the counting is not measured along.

@@ -40,6 +40,8 @@ pub(crate) enum Failure {
     Server(#[from] hapax_server::ServerError),
     #[error(transparent)]
     Client(#[from] hapax_client::Error),
+    #[error(transparent)]
+    Retry(#[from] hapax_queue::SchedulerConfigError),
     #[error("{0} places are not as they were written")]
     Damaged(usize),
     #[error("{0} knobs differ")]
@@ -53,7 +55,7 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => ExitCode::from(2),
-            Self::Setting { .. } | Self::Keys { .. } => ExitCode::from(2),
+            Self::Setting { .. } | Self::Keys { .. } | Self::Retry(_) => ExitCode::from(2),
             Self::Unfinished(_) => ExitCode::from(3),
             Self::Client(hapax_client::Error::InFlight(_)) => ExitCode::from(4),
             Self::Client(hapax_client::Error::Mismatch(_)) => ExitCode::from(5),

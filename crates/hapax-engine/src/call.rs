@@ -132,6 +132,7 @@ impl InScope {
                 epoch: None,
                 wait: Wait::AsPolicy,
                 ties: None,
+                owner: None,
             })
         });
         Call { engine, prepared }
@@ -166,6 +167,8 @@ pub(crate) struct Prepared {
     pub(crate) epoch: Option<Epochs>,
     pub(crate) wait: Wait,
     pub(crate) ties: Option<Arc<Ties>>,
+    /// Who holds the attempt; `None`: this process.
+    pub(crate) owner: Option<Arc<str>>,
 }
 
 impl Prepared {
@@ -231,6 +234,11 @@ impl Call {
     /// Who asks, within the tenant; stored beside the record.
     pub fn principal(self, principal: &str) -> Self {
         self.set(|prepared| Arc::make_mut(&mut prepared.about).principal = Some(principal.into()))
+    }
+
+    /// Who holds the attempt, where that is not this process.
+    pub fn owner(self, owner: &str) -> Self {
+        self.set(|prepared| prepared.owner = Some(owner.into()))
     }
 
     /// Begin without the effect being under way: *start* comes before it.

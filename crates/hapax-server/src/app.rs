@@ -15,7 +15,7 @@ use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    api,
+    a2a, api,
     audit::Audit,
     auth::{Auth, Capability, Identity},
     endpoint::{self, Endpoint, Found, Name, Needs},
@@ -56,6 +56,7 @@ pub(crate) struct App {
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
     pub(crate) gauges: Option<Gauges>,
+    pub(crate) queue: a2a::LazyQueue,
     pub(crate) document: OnceLock<Bytes>,
     pub(crate) readers: Arc<Semaphore>,
     pub(crate) stop: watch::Receiver<bool>,
@@ -130,7 +131,7 @@ impl App {
             return Err(Problem::too_many(detail, Millis::from_secs(1)));
         }
         match endpoint.needs {
-            Needs::Nothing => {}
+            Needs::Nothing | Needs::AnyKey => {}
             Needs::Key(capability) if caller.identity.can(capability) => {}
             Needs::Key(capability) => {
                 let detail = match capability {
@@ -185,7 +186,8 @@ impl App {
             | Name::Page
             | Name::PageFragment
             | Name::PageOperation
-            | Name::PageResolve => Err(Problem::no_such_endpoint()),
+            | Name::PageResolve
+            | Name::A2a(_) => Err(Problem::no_such_endpoint()),
         }
     }
 
@@ -209,6 +211,7 @@ impl App {
             Name::PageFragment => page::fragment(self, &asked.caller).await,
             Name::PageOperation => page::operation(self, asked).await,
             Name::PageResolve => page::resolve(self, asked).await,
+            Name::A2a(act) => a2a::answer(self, act, asked).await,
             Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
                 self.public(name).await
             }

@@ -8,6 +8,7 @@
 //! # }
 //! ```
 
+mod a2a;
 mod api;
 mod app;
 pub mod audit;
@@ -26,6 +27,8 @@ mod tickets;
 pub mod wire;
 mod words;
 
+/// What travels to and from the queue.
+pub use a2a::wire as queue_wire;
 pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};

@@ -115,6 +115,7 @@ impl ServerBuilder {
             boot: HEXLOWER.encode(&random[..8]),
             csrf,
             gauges: self.gauges,
+            queue: crate::a2a::LazyQueue::default(),
             document: OnceLock::new(),
             stop,
             engine: self.engine,
@@ -132,6 +133,7 @@ fn anonymous() -> Identity {
         principal: "local".into(),
         name: "no key".into(),
         capabilities: Capability::ALL.to_vec(),
+        a2a: crate::a2a::Grants::all(),
         surfaces: None,
         state: Arc::new(TenantState::new(None)),
     }
@@ -156,6 +158,10 @@ impl Server {
             audit: Arc::new(Audit::in_memory()),
             gauges: None,
         }
+    }
+
+    pub(crate) const fn app(&self) -> &Arc<App> {
+        &self.app
     }
 
     /// Serves tenants until [`Server::stop`].

@@ -2,6 +2,7 @@
 
 pub(crate) mod alias;
 pub(crate) mod args;
+mod queue;
 pub(crate) mod settings;
 mod socket;
 
@@ -27,6 +28,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
+    let (retry, granted) = queue::retry()?;
     let opened = store::open(settings.get("store"))?;
     let directory = opened.directory.clone();
     let engine = Hapax::on(Arc::clone(&opened.store))
@@ -88,6 +90,10 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     let public_server = server.clone();
     doors.spawn(async move { public_server.serve(public).await });
+    let keeping = tokio::spawn({
+        let server = server.clone();
+        async move { server.keep_queue(retry, &granted).await }
+    });
     let books = tokio::spawn({
         let server = server.clone();
         async move { server.keep_books().await }
@@ -108,7 +114,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     eprintln!("hapax: stopping");
     server.stop();
     while doors.join_next().await.is_some() {}
-    let _ended = books.await;
+    let _ended = (books.await, keeping.await);
     note(&server, Action::Stopped, "")?;
     server.audit().checkpoint().map_err(hapax_server::ServerError::from)?;
     if let Some(directory) = &directory {

@@ -15,5 +15,5 @@ pub(crate) use events::events;
 pub(crate) use explain::{explain, explain_key, explained};
 pub(crate) use list::{Filter, doubt, list, pending, rows};
 pub(crate) use policies::{policies, set_policies};
-pub(crate) use resolve::{decide, resolve};
+pub(crate) use resolve::{decide, note, resolve};
 pub(crate) use step::step;

@@ -38,7 +38,9 @@ pub(super) async fn live(app: &App, caller: &Caller) -> Result<String, Problem> 
     } else {
         table(&mut page, caller, &pending);
     }
-    page.push_str("</section><section><h2>Recent decisions</h2>");
+    page.push_str("</section>");
+    page.push_str(&crate::a2a::overview(app, caller).await);
+    page.push_str("<section><h2>Recent decisions</h2>");
     recent(&mut page, caller, &mine);
     page.push_str("</section>");
     Ok(page)
