@@ -18,7 +18,7 @@ mod spawner;
 
 pub use clock::FakeClock;
 pub use dir::TempDir;
-pub use postgres::Postgres;
+pub use postgres::{Postgres, program as postgres_program};
 pub use proxy::Proxy;
 pub use redis::Redis;
 pub use server::{Server, wait_until};

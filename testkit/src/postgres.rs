@@ -86,6 +86,14 @@ impl Postgres {
         self.clock.as_ref().expect("started with a clock")
     }
 
+    /// One question with one answer, for tests that look behind the store's back.
+    pub fn say(&self, sql: &str) -> String {
+        let asked = Command::new(program("psql")).args(["-X", "-q", "-A", "-t", "-c", sql]).arg(self.url()).output();
+        let output = asked.unwrap_or_else(|error| panic!("psql: {error}"));
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     pub fn kill(&mut self) {
         self.server.kill();
     }
@@ -106,7 +114,7 @@ impl Postgres {
 }
 
 /// Debian keeps PostgreSQL's own programs out of the path; the newest version wins.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let mut places: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()

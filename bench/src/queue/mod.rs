@@ -82,7 +82,8 @@ async fn all(seconds: f64) -> Value {
     drop(contenders);
     let case = WORKERS.to_string();
     let mut middle = |name: &str| rates.get_mut(name).map_or(f64::NAN, |rates| median(rates));
-    let (mine, theirs) = (middle("ours"), [("redis-streams", middle("redis-streams")), ("postgres", middle("postgres"))]);
+    let (mine, theirs) =
+        (middle("ours"), [("redis-streams", middle("redis-streams")), ("postgres", middle("postgres"))]);
     let (p50, p99) = depth::latency(&scratch.join("deep")).await;
     let _removed = std::fs::remove_dir_all(&scratch);
     let peers: serde_json::Map<String, Value> =

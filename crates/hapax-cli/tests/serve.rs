@@ -273,7 +273,7 @@ async fn a_planted_secret_appears_nowhere() {
     seen.push_str(&daemon.hello.clone());
     seen.push_str(&daemon.kill());
     seen.push_str(&std::fs::read_to_string(dir.0.join("hapax-data/audit.log")).unwrap());
-    assert!(seen.contains("idempotency_check"), "the log was read");
+    assert!(seen.contains("idempotency_check") && seen.contains("key_hash"), "the log was read");
     assert!(!seen.contains(secret), "{}", &seen[seen.find(secret).unwrap_or(0).saturating_sub(200)..]);
 }
 

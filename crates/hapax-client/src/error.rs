@@ -19,8 +19,10 @@ pub struct Refusal {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("`{0}` is not an address; write `http://host:port` or `unix:/path/to/admin.sock`")]
+    #[error("`{0}` is not an address; write `http://host:port`, `https://host:port` or `unix:/path/to/admin.sock`")]
     Address(String),
+    #[error("nobody can be trusted: {0} [HX0051]")]
+    Trust(String),
     #[error("the daemon cannot be reached: {0}")]
     Unreachable(#[source] std::io::Error),
     /// The request may have arrived: send the same again, with the same nonce or token.
@@ -56,7 +58,12 @@ impl Error {
         match self {
             Self::Unreachable(_) | Self::Lost(_) | Self::TimedOut(_) => true,
             Self::Refused(refusal) => refusal.status == 503,
-            Self::Address(_) | Self::Unexpected(_) | Self::InFlight(_) | Self::Mismatch(_) | Self::InDoubt(_) => false,
+            Self::Address(_)
+            | Self::Trust(_)
+            | Self::Unexpected(_)
+            | Self::InFlight(_)
+            | Self::Mismatch(_)
+            | Self::InDoubt(_) => false,
         }
     }
 }

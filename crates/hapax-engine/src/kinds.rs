@@ -6,7 +6,9 @@
 use hapax_core::{
     Id, Moment, Stamp, Version,
     beat::Beats,
+    claim::Claim,
     group::{Group, GroupPhase},
+    mark::Mark,
     memo::Memo,
     plan::Plan,
     task::{KeySlot, Task},
@@ -59,6 +61,21 @@ impl Other for KeySlot {
     }
 
     /// It has no windows.
+    fn settle(&mut self, _: Stamp) {}
+}
+
+other!(Claim, codec::open_claim, codec::seal_claim);
+
+impl Other for Mark {
+    fn open(envelope: &Envelope) -> Result<Self, CodecError> {
+        codec::open_mark(envelope)
+    }
+
+    fn seal(&self) -> Envelope {
+        codec::seal_mark(self)
+    }
+
+    /// It stands for ever.
     fn settle(&mut self, _: Stamp) {}
 }
 

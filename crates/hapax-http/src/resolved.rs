@@ -6,7 +6,7 @@ use hapax_core::{
     Policy,
     identity::{Grammar, KeySource, Pointer, Selection, Template},
     meaning::Answers,
-    policy::MismatchInFlight,
+    policy::{MismatchInFlight, OnUncaptured},
 };
 use http::HeaderName;
 
@@ -36,7 +36,8 @@ pub(crate) struct Resolved {
     /// `None`: all of the body is compared.
     pub(crate) selection: Option<Selection>,
     pub(crate) kept: Kept,
-    pub(crate) mismatch_in_flight: MismatchInFlight,
+    /// The policy, with what the dialect says where the policy does not.
+    pub(crate) judging: Arc<Policy>,
     /// Whether the endpoint is part of the scope.
     pub(crate) per_endpoint: bool,
 }
@@ -44,6 +45,9 @@ pub(crate) struct Resolved {
 impl Resolved {
     pub(crate) fn of(rules: &Rules, policy: Arc<Policy>) -> Result<Self, RulesError> {
         policy.check()?;
+        if policy.capture.on_uncaptured == OnUncaptured::Reinvoke {
+            return Err(RulesError::Reinvoke);
+        }
         let key = rules.key.or(&policy.key).or(&rules.dialect.key_rules());
         let sources = key.source.iter().flatten().filter_map(|source| source_of(source).transpose());
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
@@ -68,7 +72,7 @@ impl Resolved {
             query_names,
             selection,
             kept: Kept::by(&policy, &rules.secret_headers),
-            mismatch_in_flight: rules.dialect.mismatch_in_flight(),
+            judging: judging(&policy, rules.dialect.mismatch_in_flight()),
             per_endpoint: match (rules.keys_per, policy.answers) {
                 (KeysPer::Tenant, _) | (KeysPer::AsPreset, Answers::Stripe) => false,
                 (KeysPer::Endpoint, _) | (KeysPer::AsPreset, Answers::Standard | Answers::Openwop) => true,
@@ -78,12 +82,27 @@ impl Resolved {
         })
     }
 
+    /// The headers that may carry the key.
+    pub(crate) fn key_headers(&self) -> impl Iterator<Item = &HeaderName> {
+        self.sources.iter().filter_map(|source| match source {
+            Source::Header(name) => Some(name),
+            Source::Query(_) | Source::Pointer(_) | Source::Template(_) | Source::Automatic => None,
+        })
+    }
+
     /// Whether the body may hold the key, or stand for it.
     pub(crate) fn key_in_body(&self) -> bool {
         self.sources.iter().any(|source| match source {
             Source::Pointer(_) | Source::Template(_) | Source::Automatic => true,
             Source::Header(_) | Source::Query(_) => false,
         })
+    }
+}
+
+fn judging(policy: &Arc<Policy>, in_flight: MismatchInFlight) -> Arc<Policy> {
+    match policy.mismatch_in_flight {
+        Some(_) => Arc::clone(policy),
+        None => Arc::new(Policy { mismatch_in_flight: Some(in_flight), ..Policy::clone(policy) }),
     }
 }
 

@@ -55,19 +55,37 @@ pub struct Replaying<'a> {
     pub request: &'a request::Parts,
 }
 
-pub type Permit<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+/// Whether an answer may be shown.
+///
+/// *Nobody can say* is not *no*: a caller that is told no may take its intent elsewhere, and then it happens twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum May {
+    Yes,
+    No,
+    /// Whoever decides could not be asked. The caller is told to come again with the same key.
+    Unknown,
+}
+
+impl From<bool> for May {
+    fn from(may: bool) -> Self {
+        if may { Self::Yes } else { Self::No }
+    }
+}
+
+pub type Permit<'a> = Pin<Box<dyn Future<Output = May> + Send + 'a>>;
 
 /// Decides whether a recorded answer may be given to whoever asks now.
 pub trait Authorize: Send + Sync + 'static {
     fn may_see<'a>(&'a self, replaying: &'a Replaying<'a>) -> Permit<'a>;
 }
 
-impl<F> Authorize for F
+impl<F, M> Authorize for F
 where
-    F: Fn(&Replaying<'_>) -> bool + Send + Sync + 'static,
+    F: Fn(&Replaying<'_>) -> M + Send + Sync + 'static,
+    M: Into<May>,
 {
     fn may_see<'a>(&'a self, replaying: &'a Replaying<'a>) -> Permit<'a> {
-        let may = self(replaying);
+        let may = self(replaying).into();
         Box::pin(std::future::ready(may))
     }
 }
@@ -197,4 +215,9 @@ pub enum RulesError {
     HeaderName(String),
     #[error("a key that is made automatically cannot be missing; remove `required`, or the automatic source [HX0040]")]
     NeverMissing,
+    #[error(
+        "`capture.on_uncaptured = \"reinvoke\"` is for activities; a request whose answer was not kept is told so and not \
+         run again, so write \"refuse\" for the surface of a route [HX0040]"
+    )]
+    Reinvoke,
 }

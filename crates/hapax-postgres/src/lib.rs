@@ -14,6 +14,7 @@
 
 mod bodies;
 mod durability;
+mod erase;
 mod error;
 mod feed;
 mod migrate;
@@ -26,6 +27,7 @@ mod store;
 mod transactional;
 mod watch;
 
+pub use erase::erase;
 pub use error::OpenError;
 pub use options::Options;
 pub use store::PostgresStore;

@@ -11,11 +11,11 @@ use hapax_store::{
 };
 use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
-use tokio_postgres::{Config, Row, config::Host};
+use tokio_postgres::{Client, Config, Row, config::Host};
 
 use crate::{
     durability,
-    error::{Call, OpenError, shown},
+    error::{Call, OpenError, next_step, shown},
     migrate,
     options::Options,
     pool::{Pool, Shared},
@@ -50,14 +50,7 @@ impl PostgresStore {
         let listen = options.listen_url.as_deref().map_or_else(|| Ok(config.clone()), parse)?;
         let name = name_of(&config);
         let pool = Arc::new(Pool::new(config, name.clone(), &options));
-        let unreachable = |reason: String| OpenError::Server {
-            server: name.clone(),
-            reason: format!("{reason}; check that it runs"),
-        };
-        let mut client = timeout(pool.connect_timeout(), pool.session())
-            .await
-            .map_err(|_| unreachable("no connection in time".into()))?
-            .map_err(|error| unreachable(shown(&error)))?;
+        let mut client = first_session(&pool).await?;
         let settings = durability::ask(&client, &name).await?;
         if let Some(reason) = settings.refusal() {
             return Err(OpenError::Server { server: name, reason });
@@ -184,6 +177,22 @@ impl PostgresStore {
     fn unsupported(&self, reason: String) -> StoreError {
         StoreError::Unsupported { store: self.name(), reason }
     }
+}
+
+/// A session outside any pool, and what to call the server.
+pub(crate) async fn session(options: &Options) -> Result<(Client, String), OpenError> {
+    let config = parse(&options.url)?;
+    let name = name_of(&config);
+    let client = first_session(&Pool::new(config, name.clone(), options)).await?;
+    Ok((client, name))
+}
+
+async fn first_session(pool: &Pool) -> Result<Client, OpenError> {
+    let unreachable = |reason: String| OpenError::Unreachable { server: pool.name.clone(), reason };
+    timeout(pool.connect_timeout(), pool.session())
+        .await
+        .map_err(|_| unreachable("no connection in time; check that this machine may reach it".into()))?
+        .map_err(|error| unreachable(format!("{}; {}", shown(&error), next_step(&error))))
 }
 
 fn never(now: i64) -> Snapshot {

@@ -3,9 +3,7 @@
 use hapax_core::{
     Id,
     identity::Tenant,
-    task::{
-        KeySlot, Task, TaskCommand, TaskReply, TaskState, compactable_tag, compactable_tag_of, joined_tag,
-    },
+    task::{KeySlot, Task, TaskCommand, TaskReply, TaskState, compactable_tag, compactable_tag_of, joined_tag},
 };
 use hapax_engine::Looked;
 use hapax_store::{Cursor, Index, Kind};

@@ -41,9 +41,13 @@ pub enum QueueError {
     NotRepaired { task: TaskId, why: NotNow },
     #[error("task {0} has no result to acknowledge yet [HX0117]")]
     NoResult(TaskId),
-    #[error("there are {most} tasks and no room for more; acknowledge results and compact, or raise the limit [HX0118]")]
+    #[error(
+        "there are {most} tasks and no room for more; acknowledge results and compact, or raise the limit [HX0118]"
+    )]
     Full { most: u64 },
-    #[error("the policy of surface `a2a` lets leased work run again by itself ({0}); leave `on_lapse = stale` [HX0119]")]
+    #[error(
+        "the policy of surface `a2a` lets leased work run again by itself ({0}); leave `on_lapse = stale` [HX0119]"
+    )]
     UnfitPolicy(&'static str),
     #[error("{0} keeps no lists, and a queue needs them; use memory, file, redis or postgres [HX0120]")]
     UnfitStore(String),

@@ -105,24 +105,26 @@ impl NewTask {
 
     /// Names everything that makes it this task. What a peer is called is not among it: equality is by key.
     fn digest(&self, tenant: &Tenant) -> [u8; 32] {
-        let idempotency = self.idempotency.as_ref().map_or(String::new(), |known| {
-            format!("{}:{}", known.class.name(), known.key)
-        });
+        let idempotency =
+            self.idempotency.as_ref().map_or(String::new(), |known| format!("{}:{}", known.class.name(), known.key));
         let parent = self.parent.map(|parent| parent.to_string()).unwrap_or_default();
         let deadline = self.deadline.map(|deadline| deadline.0.to_string()).unwrap_or_default();
-        Id::derived("hapax.a2a.content.v1", &[
-            tenant.as_str().as_bytes(),
-            &self.id.0,
-            self.sender.key.as_bytes(),
-            self.recipient.key.as_bytes(),
-            self.kind.as_bytes(),
-            self.intent.as_bytes(),
-            &[self.payload.json.into()],
-            &self.payload.bytes,
-            parent.as_bytes(),
-            deadline.as_bytes(),
-            idempotency.as_bytes(),
-        ])
+        Id::derived(
+            "hapax.a2a.content.v1",
+            &[
+                tenant.as_str().as_bytes(),
+                &self.id.0,
+                self.sender.key.as_bytes(),
+                self.recipient.key.as_bytes(),
+                self.kind.as_bytes(),
+                self.intent.as_bytes(),
+                &[self.payload.json.into()],
+                &self.payload.bytes,
+                parent.as_bytes(),
+                deadline.as_bytes(),
+                idempotency.as_bytes(),
+            ],
+        )
         .0
     }
 }
@@ -131,11 +133,19 @@ impl NewTask {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Sent {
-    Queued { again: bool },
+    Queued {
+        again: bool,
+    },
     /// The cache holds its result.
-    Replayed { outcome: Outcome, again: bool },
+    Replayed {
+        outcome: Outcome,
+        again: bool,
+    },
     /// An equal task is under way; this one ends as that one ends.
-    Joined { leader: TaskId, again: bool },
+    Joined {
+        leader: TaskId,
+        again: bool,
+    },
     /// It was done long ago; only its id is known.
     AlreadyResolved,
 }

@@ -149,7 +149,11 @@ impl Queue {
     }
 
     /// Applies one command to a task; the task as it stands after it.
-    pub(crate) async fn apply(&self, record: &Id, command: &TaskCommand) -> Result<(TaskReply, Option<Task>), QueueError> {
+    pub(crate) async fn apply(
+        &self,
+        record: &Id,
+        command: &TaskCommand,
+    ) -> Result<(TaskReply, Option<Task>), QueueError> {
         Ok(self.engine.decide(record, judge(command)).await?)
     }
 

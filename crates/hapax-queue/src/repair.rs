@@ -6,9 +6,7 @@ use hapax_core::{
     State,
     command::{Posture, Resolution, Resolve},
     identity::Tenant,
-    task::{
-        LeaseId, NotNow, RepairKind, RepairPosture, Task, TaskCommand, TaskId, TaskReply, TaskState, apply_task,
-    },
+    task::{LeaseId, NotNow, RepairKind, RepairPosture, Task, TaskCommand, TaskId, TaskReply, TaskState, apply_task},
 };
 use hapax_engine::Stepped;
 

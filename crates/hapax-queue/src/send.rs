@@ -120,9 +120,8 @@ impl Queue {
 
     async fn claim(&self, task: &Task, cache: Id, over: Option<TaskId>) -> Result<Leader, QueueError> {
         let (id, slot) = (task.order.id, slot_of(&cache));
-        let claimed = self.engine.decide(&slot, |slot: Option<&KeySlot>, _| {
-            apply_key_slot(slot, &task.about, id, over)
-        });
+        let claimed =
+            self.engine.decide(&slot, |slot: Option<&KeySlot>, _| apply_key_slot(slot, &task.about, id, over));
         Ok(claimed.await?)
     }
 

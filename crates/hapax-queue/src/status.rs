@@ -101,13 +101,7 @@ impl Status {
             | TaskState::Resolved(_)
             | TaskState::Compacted { .. } => None,
         };
-        Self {
-            state: task.state_name(now),
-            lease_id: task.lease_id(),
-            lease_age,
-            overdue: task.is_overdue(now),
-            task,
-        }
+        Self { state: task.state_name(now), lease_id: task.lease_id(), lease_age, overdue: task.is_overdue(now), task }
     }
 }
 

@@ -64,6 +64,26 @@ impl RedisStore {
         Ok(durability)
     }
 
+    /// Removes everything under this store's prefix, for good.
+    pub async fn erase(&self) -> Result<(), StoreError> {
+        let call = Call::Write("erase");
+        let mut cursor = 0_u64;
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(1_000);
+            let (next, keys): (u64, Vec<Vec<u8>>) = self.links.ask(call, &scan).await?;
+            if !keys.is_empty() {
+                let mut unlink = redis::cmd("UNLINK");
+                unlink.arg(keys);
+                self.links.ask::<u64>(call, &unlink).await?;
+            }
+            if next == 0 {
+                return Ok(());
+            }
+            cursor = next;
+        }
+    }
+
     /// How many requests were sent, each of them one round trip.
     #[must_use]
     pub fn round_trips(&self) -> u64 {

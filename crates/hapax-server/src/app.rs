@@ -9,6 +9,7 @@ use bytes::Bytes;
 use data_encoding::BASE64;
 use hapax_core::{Millis, identity::Tenant};
 use hapax_engine::Engine;
+use hapax_http::Guard;
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
@@ -17,15 +18,16 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     a2a, api,
     audit::Audit,
-    auth::{Auth, Capability, Identity},
+    auth::{Auth, Capability, Identity, KeyFile},
     endpoint::{self, Endpoint, Found, Name, Needs},
-    http::{Handler, Query, Reply, problem},
+    http::{Handler, Query, Reply, Sent, problem},
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
-    page,
+    once, page,
     problem::Problem,
     tickets::Tickets,
+    trace::{self, Here, Kind, Tracer},
 };
 
 /// Where a request came in.
@@ -52,12 +54,17 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     pub(crate) audit: Arc<Audit>,
+    /// What keeps repeated changes from happening twice.
+    pub(crate) once: Guard,
+    /// Where keys are written down, if they come from a file.
+    pub(crate) key_file: Option<KeyFile>,
     /// Tells the events of this process from those of an earlier one.
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
     pub(crate) gauges: Option<Gauges>,
     pub(crate) queue: a2a::LazyQueue,
     pub(crate) document: OnceLock<Bytes>,
+    pub(crate) tracer: Option<Arc<Tracer>>,
     pub(crate) readers: Arc<Semaphore>,
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -92,7 +99,7 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) id: Option<hapax_core::Id>,
-    pub(crate) body: Incoming,
+    pub(crate) body: Sent,
 }
 
 /// One door of the app.
@@ -104,14 +111,39 @@ pub(crate) struct AtDoor {
 
 impl Handler for AtDoor {
     async fn handle(&self, request: Request<Incoming>) -> Reply {
-        let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+        let here = self.app.tracer.as_ref().and_then(|tracer| Here::of_request(tracer, request.headers()));
+        let reply = match here {
+            None => self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused)),
+            Some(here) => Box::pin(self.traced(here, request)).await,
+        };
         self.app.metrics.answered(reply.status().as_u16());
         reply
     }
 }
 
+impl AtDoor {
+    /// The same, inside a span that is named after the endpoint: the address itself may hold anything.
+    async fn traced(&self, here: Here, request: Request<Incoming>) -> Reply {
+        let method = request.method().as_str().to_owned();
+        let route = match endpoint::find(&method, request.uri().path(), self.door != Door::Public) {
+            Found::Endpoint(endpoint, _) => endpoint.path,
+            Found::Methods(_) | Found::Nothing => "unknown",
+        };
+        here.note("http.request.method", &method);
+        here.note("http.route", route);
+        let notes = here.clone();
+        let work = async move {
+            let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+            notes.note("http.response.status_code", reply.status().as_u16());
+            reply
+        };
+        let failed = |reply: &Reply| reply.status().is_server_error();
+        here.during(format!("{method} {route}"), Kind::Server, work, failed).await
+    }
+}
+
 impl App {
-    async fn route(&self, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
+    async fn route(self: &Arc<Self>, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
         let (head, body) = request.into_parts();
         let found = endpoint::find(head.method.as_str(), head.uri.path(), door != Door::Public);
         if let Found::Endpoint(Endpoint { needs: Needs::Nothing, name, .. }, _) = &found {
@@ -154,6 +186,12 @@ impl App {
         let Some(query) = Query::parse(head.uri.query()) else {
             return Err(Problem::bad_request("the query cannot be read"));
         };
+        let body = Sent::Coming(body);
+        if once::wanted(endpoint, &head.headers) {
+            let asked = Asked { caller, headers: head.headers.clone(), query, id, body };
+            // Rare, and large: the usual request does not carry its weight.
+            return Box::pin(once::answer(self, endpoint, &head, asked)).await;
+        }
         let asked = Asked { caller, headers: head.headers, query, id, body };
         self.answer(endpoint.name, asked).await
     }
@@ -181,6 +219,9 @@ impl App {
             | Name::Events
             | Name::Policies
             | Name::SetPolicies
+            | Name::Keys
+            | Name::AddKey
+            | Name::RevokeKey
             | Name::Audit
             | Name::Metrics
             | Name::Page
@@ -191,7 +232,20 @@ impl App {
         }
     }
 
-    async fn answer(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
+    /// What is decided, inside a span of its own where the request is traced.
+    pub(crate) async fn answer(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
+        if self.tracer.is_none() {
+            return self.decided(name, asked).await;
+        }
+        if let Some(id) = asked.id {
+            trace::note("hapax.operation", id);
+        }
+        let decision = format!("decide {name:?}").to_lowercase();
+        let failed = |decided: &Result<Reply, Problem>| decided.as_ref().is_err_and(|p| p.status.is_server_error());
+        Box::pin(trace::spanned(&decision, Kind::Internal, self.decided(name, asked), failed)).await
+    }
+
+    async fn decided(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
         match name {
             Name::Begin => api::begin(self, asked).await,
             Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {
@@ -205,6 +259,9 @@ impl App {
             Name::Events => api::events(self, asked),
             Name::Policies => Ok(api::policies(self)),
             Name::SetPolicies => api::set_policies(self, asked).await,
+            Name::Keys => api::keys(self),
+            Name::AddKey => api::add_key(self, asked).await,
+            Name::RevokeKey => api::revoke_key(self, asked).await,
             Name::Audit => api::audit(self, &asked),
             Name::Metrics => api::metrics(self, &asked.caller).await,
             Name::Page => page::show(self, &asked.caller).await,

@@ -22,6 +22,9 @@ pub(crate) enum Name {
     Events,
     Policies,
     SetPolicies,
+    Keys,
+    AddKey,
+    RevokeKey,
     Audit,
     Metrics,
     Health,
@@ -252,6 +255,9 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         ..endpoint(Name::Policies, "GET", "/v1/policies", Needs::Key(Capability::Read), "The policies in force.")
     },
     endpoint(Name::SetPolicies, "PUT", "/v1/policies", Needs::Admin, "Put a policy file in force."),
+    endpoint(Name::Keys, "GET", "/v1/keys", Needs::Admin, "The keys in force, without anything to use them by."),
+    endpoint(Name::AddKey, "POST", "/v1/keys", Needs::Admin, "Put one more key in force, by its hash."),
+    endpoint(Name::RevokeKey, "POST", "/v1/keys:revoke", Needs::Admin, "Take a key out of force, by its name."),
     endpoint(Name::Audit, "GET", "/v1/audit", Needs::Admin, "The newest rows of the audit log."),
     Endpoint {
         answers: &[(200, "Prometheus' text form.", Content::Text("text/plain"))],

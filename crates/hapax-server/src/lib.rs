@@ -18,23 +18,26 @@ mod http;
 mod limits;
 mod log;
 mod metrics;
+mod once;
 mod openapi;
 mod page;
 mod problem;
 mod records;
 mod server;
 mod tickets;
+mod trace;
 pub mod wire;
 mod words;
 
 /// What travels to and from the queue.
 pub use a2a::wire as queue_wire;
-pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, Keys, Role, generate_key, hash_key};
+pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};
 pub use metrics::Gauge;
 pub use problem::{Next, Problem};
 pub use server::{Server, ServerBuilder, ServerError};
+pub use trace::{Exporter, TraceError, Traced, Tracer};
 
 /// The OpenAPI document, as served at `/openapi.json`.
 #[must_use]

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     endpoint::{Content, Endpoint, Needs, all},
+    once,
     wire::ProblemWire,
 };
 
@@ -26,6 +27,13 @@ pub(crate) fn document() -> Value {
         if endpoint.path.contains("{id}") {
             let id = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" });
             parameters.push(json!({ "name": "id", "in": "path", "required": true, "schema": id }));
+        }
+        if once::honoured(endpoint) {
+            let about =
+                "Under one key it happens once; a repeat gets the first answer, with `Idempotent-Replayed: true`.";
+            let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9_.-]+$" });
+            parameters
+                .push(json!({ "name": "Idempotency-Key", "in": "header", "description": about, "schema": schema }));
         }
         for parameter in endpoint.query {
             let schema = (parameter.schema)(&mut generator);
@@ -88,6 +96,11 @@ fn answers(endpoint: &Endpoint) -> Vec<(u16, &'static str, Content)> {
         more(403, "This key may not do that.");
         more(429, "Too many at once.");
         more(503, "The store did not answer; send the same again.");
+    }
+    if once::honoured(endpoint) {
+        more(409, "Another caller is at it under this key.");
+        more(410, "It was done too long ago to say how.");
+        more(422, "The key was used for another request.");
     }
     if endpoint.request.is_some() {
         more(408, "The body came too slowly.");

@@ -9,6 +9,7 @@ use data_encoding::HEXLOWER;
 use hapax_core::identity::Tenant;
 use hapax_engine::Engine;
 use parking_lot::RwLock;
+use rustls::ServerConfig as TlsConfig;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -18,12 +19,14 @@ use tokio::{
 use crate::{
     app::{App, AtDoor, Door, Gauges},
     audit::{Action, Audit, AuditError},
-    auth::{Auth, Capability, Identity, TenantState},
+    auth::{Auth, Capability, Identity, KeyFile, TenantState},
     http,
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
+    once,
     tickets::Tickets,
+    trace::Tracer,
 };
 
 /// Why a server cannot be started.
@@ -44,6 +47,8 @@ pub enum ServerError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Audit(#[from] AuditError),
+    #[error("the policy of the surface `daemon` cannot guard our own endpoints: {0}")]
+    Rules(#[from] hapax_http::RulesError),
 }
 
 /// Puts a server together.
@@ -54,6 +59,8 @@ pub struct ServerBuilder {
     log: Log,
     audit: Arc<Audit>,
     gauges: Option<Gauges>,
+    key_file: Option<KeyFile>,
+    tracer: Option<Arc<Tracer>>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -87,6 +94,20 @@ impl ServerBuilder {
         self
     }
 
+    /// Where keys that are added while the server runs are written down.
+    #[must_use]
+    pub fn key_file(mut self, file: KeyFile) -> Self {
+        self.key_file = Some(file);
+        self
+    }
+
+    /// Where spans go. Calls of the store are among them if it is [`crate::Traced`].
+    #[must_use]
+    pub fn tracer(mut self, tracer: Tracer) -> Self {
+        self.tracer = Some(Arc::new(tracer));
+        self
+    }
+
     /// Numbers of the store's own for `/metrics`.
     #[must_use]
     pub fn gauges(mut self, gauges: impl Fn() -> Vec<Gauge> + Send + Sync + 'static) -> Self {
@@ -112,6 +133,9 @@ impl ServerBuilder {
             metrics: Metrics::default(),
             log: self.log,
             audit: self.audit,
+            once: once::guard(self.engine.clone())?,
+            key_file: self.key_file,
+            tracer: self.tracer,
             boot: HEXLOWER.encode(&random[..8]),
             csrf,
             gauges: self.gauges,
@@ -157,6 +181,8 @@ impl Server {
             log: Log::silent(),
             audit: Arc::new(Audit::in_memory()),
             gauges: None,
+            key_file: None,
+            tracer: None,
         }
     }
 
@@ -166,21 +192,44 @@ impl Server {
 
     /// Serves tenants until [`Server::stop`].
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServerError> {
-        self.serve_at(listener, Door::Public).await
+        self.serve_over(listener, None).await
+    }
+
+    /// The same, over TLS if a configuration is given.
+    pub async fn serve_over(&self, listener: TcpListener, tls: Option<Arc<TlsConfig>>) -> Result<(), ServerError> {
+        self.serve_at(listener, Door::Public, tls).await
     }
 
     /// Serves administrators: all tenants, policies, the audit log.
     pub async fn serve_admin(&self, listener: TcpListener) -> Result<(), ServerError> {
-        self.serve_at(listener, Door::Admin).await
+        self.serve_admin_over(listener, None).await
     }
 
-    async fn serve_at(&self, listener: TcpListener, door: Door) -> Result<(), ServerError> {
+    /// The same, over TLS if a configuration is given.
+    pub async fn serve_admin_over(
+        &self,
+        listener: TcpListener,
+        tls: Option<Arc<TlsConfig>>,
+    ) -> Result<(), ServerError> {
+        self.serve_at(listener, Door::Admin, tls).await
+    }
+
+    async fn serve_at(
+        &self,
+        listener: TcpListener,
+        door: Door,
+        tls: Option<Arc<TlsConfig>>,
+    ) -> Result<(), ServerError> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() && matches!(&**self.app.auth.read(), Auth::None) {
             return Err(ServerError::OpenToAll(address));
         }
         let handler = AtDoor { app: Arc::clone(&self.app), door };
-        http::serve(listener, handler, Arc::clone(&self.app.limits), self.app.stop.clone()).await;
+        let (limits, stop) = (Arc::clone(&self.app.limits), self.app.stop.clone());
+        match tls {
+            None => http::serve(listener, handler, limits, stop).await,
+            Some(config) => http::serve(http::Tls::new(listener, &config), handler, limits, stop).await,
+        }
         Ok(())
     }
 
@@ -210,7 +259,11 @@ impl Server {
                 if any {
                     audit.append("hapax", Action::Eviction, "", detail)?;
                 }
-                if sign { audit.checkpoint() } else { Ok(()) }
+                if !sign {
+                    return Ok(());
+                }
+                audit.let_go()?;
+                audit.checkpoint()
             });
             if let Ok(Err(error)) = written.await {
                 self.app.say(Level::Error, "audit_failed", &[("error", &error.to_string())]);

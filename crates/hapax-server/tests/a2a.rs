@@ -87,9 +87,7 @@ async fn peers_see_only_their_own_and_unknown_ids_are_refused_before_capabilitie
     let (planner, indexer) = (daemon.as_key("planner"), daemon.as_key("indexer"));
     assert_eq!(post(&planner, "send", task(ID, "indexer")).await.0, 200);
     let handed = lease(&indexer).await;
-    let repair = |task: &str, lease: &Value| {
-        json!({ "task": task, "lease_id": lease, "repair": "requeue", "posture": "operator_accepted", "reason": "why" })
-    };
+    let repair = |task: &str, lease: &Value| json!({ "task": task, "lease_id": lease, "repair": "requeue", "posture": "operator_accepted", "reason": "why" });
     let unknown = "00000000-0000-4000-8000-0000000000ff";
     for name in ["stranger", "globex", "narrow"] {
         let client = daemon.as_key(name);

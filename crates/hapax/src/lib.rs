@@ -74,8 +74,10 @@ pub use hapax_postgres::{self as postgres, PostgresStore};
 #[cfg(feature = "redis")]
 pub use hapax_redis::{self as redis, RedisStore};
 
+mod apart;
 mod store_url;
 
+pub use apart::Apart;
 pub use store_url::{StoreUrlError, open_store};
 
 /// Why an engine on the embedded ledger could not be opened.

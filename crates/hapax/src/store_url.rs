@@ -8,10 +8,12 @@ use crate::{MemoryStore, Store};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreUrlError {
-    #[error("no store has the scheme {scheme:?}; there are memory:, file:PATH, redis://… and postgres://…")]
+    #[error("no store has the scheme {scheme:?}; there are memory:, file:PATH, redis://… and postgres://… [HX0130]")]
     Scheme { scheme: String },
-    #[error("this program was built without {store}; build it with the feature `{feature}`")]
+    #[error("this program was built without {store}; build it with the feature `{feature}` [HX0130]")]
     NotBuilt { store: &'static str, feature: &'static str },
+    #[error("this store cannot keep records apart from what is there, so it cannot be tried while it is used [HX0130]")]
+    Together,
     #[cfg(feature = "ledger")]
     #[error(transparent)]
     Ledger(#[from] hapax_ledger::OpenError),

@@ -2,6 +2,7 @@
 
 mod a2a;
 mod audit;
+mod bench;
 mod config;
 mod doubt;
 mod explain;
@@ -11,10 +12,11 @@ mod op;
 mod policy;
 mod reach;
 mod show;
+mod verify;
 
 use clap::Subcommand;
 
-use crate::{failure::Failure, serve::args::ServeArgs};
+use crate::{failure::Failure, serve::args::ServeArgs, transfer};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Operate {
@@ -38,12 +40,20 @@ pub(crate) enum Operate {
     /// The embedded ledger, while no process uses it.
     #[command(subcommand)]
     Ledger(ledger::Ledger),
+    /// Write all operations of a store into a file, with their answers.
+    Export(transfer::Export),
+    /// Put the operations of an export into a store; what is there stays as it is.
+    Import(transfer::Import),
+    /// Measure this machine and store: durable operations a second, and how long one takes.
+    Bench(bench::Bench),
     /// What is in force.
     #[command(subcommand)]
     Config(config::Config),
     /// API keys.
     #[command(subcommand)]
-    Key(key::Key),
+    Key(Box<key::Key>),
+    /// Try a store before trusting it: the suite, the faults, and what it may promise. Exit code 8 if it is none.
+    Verify(verify::Verify),
     /// A script that completes commands in your shell.
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -60,14 +70,26 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Audit(audit) => audit::run(audit).await,
         Operate::Policy(policy) => policy::run(policy).await,
         Operate::Ledger(ledger) => ledger::run(ledger),
+        Operate::Export(export) => transfer::export(export).await,
+        Operate::Import(import) => transfer::import(import).await,
+        Operate::Bench(bench) => bench::run(bench).await,
         Operate::Config(config) => config::run(config),
-        Operate::Key(key) => key::run(key),
+        Operate::Key(key) => key::run(*key).await,
+        Operate::Verify(verify) => verify::run(verify).await,
         Operate::Completions { shell } => {
             let mut command = <crate::args::Args as clap::CommandFactory>::command();
             clap_complete::generate(shell, &mut command, "hapax", &mut std::io::stdout());
             Ok(())
         }
     }
+}
+
+/// A key under which one invocation's change happens once.
+fn fresh_key() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    let failed = |error: getrandom::Error| Failure::Runtime(std::io::Error::other(error));
+    getrandom::fill(&mut bytes).map_err(failed)?;
+    Ok(data_encoding::HEXLOWER.encode(&bytes))
 }
 
 /// `serve` and `config show` take the same flags.

@@ -22,9 +22,15 @@ pub(crate) struct Reach {
     /// The key for it
     #[arg(long, env = "HAPAX_API_KEY", value_name = "KEY", hide_env_values = true, requires = "url")]
     pub(crate) api_key: Option<String>,
+    /// Whose certificates are believed at an https:// address [default: the system's]
+    #[arg(long, env = "HAPAX_CA", value_name = "FILE", requires = "url")]
+    pub(crate) ca: Option<PathBuf>,
     /// The data directory, through the process that holds it or by opening it
     #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = "./hapax-data")]
     pub(crate) data: PathBuf,
+    /// A store that several share, `redis://…` or `postgres://…`; the audit log stays in the data directory
+    #[arg(long, env = "HAPAX_STORE", value_name = "URL", hide_env_values = true)]
+    pub(crate) store: Option<String>,
     /// Whose operations, where a data directory is used
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
@@ -36,7 +42,14 @@ pub(crate) struct Reach {
 /// A client, and whatever has to live as long.
 pub(crate) struct Reached {
     pub(crate) client: Client,
-    opened: Option<(Server, tokio::task::JoinHandle<()>, PathBuf)>,
+    opened: Option<Opened>,
+}
+
+struct Opened {
+    server: Server,
+    serving: tokio::task::JoinHandle<()>,
+    data: PathBuf,
+    _held: Option<std::fs::File>,
 }
 
 impl Reach {
@@ -46,34 +59,46 @@ impl Reach {
             None => client,
         };
         if let Some(url) = &self.url {
-            let client = Client::new(url)?;
+            let client = Client::trusting(url, self.ca.as_deref())?;
             let client = match &self.api_key {
                 Some(key) => client.api_key(key),
                 None => client,
             };
             return Ok(Reached { client: named(client), opened: None });
         }
-        if !self.data.is_dir() {
-            let why = "there is no such directory; name one with --data, or a daemon with --url".to_owned();
-            return Err(Failure::Store { url: self.data.display().to_string(), why });
+        let shared = self.store.as_deref().filter(|store| !store.starts_with("file:"));
+        let data = match self.store.as_deref().and_then(|store| store.strip_prefix("file:")) {
+            Some(path) => PathBuf::from(path.strip_prefix("//").unwrap_or(path)),
+            None => self.data.clone(),
+        };
+        if let Some(place) = self.store.as_deref().filter(|store| store.starts_with("memory:")) {
+            let why = "a store in memory lives in its process; name that with --url".to_owned();
+            return Err(Failure::Store { url: place.to_owned(), why });
         }
-        let socket = socket_in(&self.data);
+        if shared.is_none() && !data.is_dir() {
+            let why = "there is no such directory; name one with --data, or a daemon with --url".to_owned();
+            return Err(Failure::Store { url: data.display().to_string(), why });
+        }
+        let socket = socket_in(&data);
         let address = format!("unix:{}", socket.display());
         if UnixStream::connect(&socket).await.is_ok() {
             return Ok(Reached { client: named(Client::new(&address)?), opened: None });
         }
         // Nobody is there: this process holds the ledger for as long as the command takes, behind the same door.
-        let opened = store::open(&format!("file:{}", self.data.display()))?;
-        let engine = Hapax::on(opened.store).secret(kept_secret(Some(&self.data))?).build()?;
-        let (audit, _) = Audit::open(&self.data).map_err(hapax_server::ServerError::from)?;
+        let own = format!("file:{}", data.display());
+        let opened = store::open(shared.unwrap_or(&own), &data).await?;
+        let held = opened.hold()?;
+        let engine = Hapax::on(opened.store).secret(kept_secret(Some(&data))?).build()?;
+        store::agree(&engine).await?;
+        let (audit, _) = Audit::open(&data).map_err(hapax_server::ServerError::from)?;
         let server = Server::builder(engine).audit(audit).build()?;
-        let listener = bind_socket(&self.data)?;
+        let listener = bind_socket(&data)?;
         let serving = tokio::spawn({
             let server = server.clone();
             async move { server.serve_socket(listener).await }
         });
         let client = named(Client::new(&address)?);
-        Ok(Reached { client, opened: Some((server, serving, self.data.clone())) })
+        Ok(Reached { client, opened: Some(Opened { server, serving, data, _held: held }) })
     }
 }
 
@@ -81,7 +106,7 @@ impl Reached {
     /// Lets go of the directory.
     pub(crate) async fn close(self) {
         drop(self.client);
-        if let Some((server, serving, data)) = self.opened {
+        if let Some(Opened { server, serving, data, _held }) = self.opened {
             server.stop();
             let _ended = serving.await;
             remove_socket(&data);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use hapax::{
     Millis, Policies, Policy, Preset, Span,
-    identity::Surface,
-    policy::{Capacity, OnInFlight, Treatment},
+    identity::{KeySource, Pointer, Surface},
+    policy::{Capacity, Mode, OnInFlight, Treatment},
 };
 use hapax_engine::policy_file::{Report, Section, value};
 use toml::de::DeTable;
@@ -60,7 +60,7 @@ fn seconds(value: u64) -> Span {
     Span::For(Millis::from_secs(value))
 }
 
-const ALIASES: [Alias; 9] = [
+const ALIASES: [Alias; 11] = [
     Alias {
         name: "IDEMPOTENCY_PENDING_TTL_SECONDS",
         surface: "job",
@@ -126,7 +126,58 @@ const ALIASES: [Alias; 9] = [
         knob: "lease",
         set: |policy, value| policy.lease = Millis::from_secs(value),
     },
+    Alias {
+        name: "enabled",
+        surface: "api",
+        knob: "mode",
+        // Switched off: everything runs, and what would have been stopped is still counted.
+        set: |policy, value| policy.mode = if value == 0 { Mode::Shadow } else { Mode::Enforce },
+    },
+    Alias {
+        name: "auto_generate_keys",
+        surface: "api",
+        knob: "key",
+        set: |policy, value| policy.key.source = Some(sources(value != 0)),
+    },
 ];
+
+/// Where the seed looks for a key; and whether one is made from the request where there is none.
+fn sources(automatic: bool) -> Vec<KeySource> {
+    let mut sources = vec![KeySource::Header("Idempotency-Key".to_owned())];
+    sources.extend(Pointer::parse("/idempotency_key").map(KeySource::JsonPointer));
+    sources.extend(automatic.then_some(KeySource::Automatic));
+    sources
+}
+
+/// What has no place here, and what to do instead. Nothing is read and then ignored.
+fn without_a_place(policies: &Policies, seed: &Seed) -> Result<(), Failure> {
+    let said = |wanted: &str| seed.iter().find(|(name, _)| *name == wanted).map(|(_, given)| given);
+    let wrong = |name: &str, given: &Given, rule: String| {
+        Err(Failure::Setting { name: name.to_owned(), from: given.from.clone(), rule })
+    };
+    if let Some(given) = said("key_prefix") {
+        let rule = "records have no names that could begin with it: a directory is one store, and on Redis ours begin with \
+                    `hapax:`; remove it, and give each system a store or tenants of its own";
+        return wrong("key_prefix", given, rule.to_owned());
+    }
+    let Some(given) = said("timestamp_bucket_seconds") else { return Ok(()) };
+    let name = "timestamp_bucket_seconds";
+    if said("auto_generate_keys").is_some_and(|given| given.value == "false") {
+        return wrong(name, given, "no keys are made, so there is nothing to put into buckets; remove it".to_owned());
+    }
+    let api = Surface::new("api").map_err(|error| Failure::Flag("surface", error.to_string()))?;
+    let kept = policies.iter().find(|(surface, _)| **surface == api).map(|(_, policy)| policy.success);
+    let kept = kept.unwrap_or_else(|| Preset::Api.policy().success);
+    if given.value.parse().is_ok_and(|value| kept == seconds(value)) {
+        return Ok(());
+    }
+    let rule = format!(
+        "a key made from a request names it for as long as its answer is kept, now {kept}, and not until the next full \
+         bucket; remove it, or set `success = \"{}s\"` under [surface.api] (here `default_ttl_hours`)",
+        given.value
+    );
+    wrong(name, given, rule)
+}
 
 /// Puts the seeds' names into the policies; what was changed, and from where.
 pub(super) fn apply(
@@ -176,5 +227,6 @@ pub(super) fn apply(
         }
         policies.set(surface, after).map_err(|error| wrong(error.to_string()))?;
     }
+    without_a_place(policies, seed)?;
     Ok(said.into_iter().map(|(alias, given)| (alias.name.to_owned(), given)).collect())
 }

@@ -160,7 +160,7 @@ impl Activity {
         let renamed = self.engine.activity_call(&self.tenant, key);
         self.call = match (self.call.prepared, renamed.prepared) {
             (Ok(old), Ok(new)) => {
-                let prepared = crate::call::Prepared { id: new.id, about: new.about, ..old };
+                let prepared = old.named_like(new);
                 Call { engine: self.engine.clone(), prepared: Ok(prepared) }
             }
             (Err(error), _) | (_, Err(error)) => Call { engine: self.engine.clone(), prepared: Err(error) },

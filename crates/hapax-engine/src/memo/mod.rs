@@ -11,11 +11,7 @@ use hapax_core::{
     },
 };
 
-use crate::{
-    call::IntoTenant,
-    engine::{Engine, about},
-    error::EngineError,
-};
+use crate::{call::IntoTenant, engine::Engine, error::EngineError};
 
 const SURFACE: &str = "memo";
 /// Values longer than this lie beside their memo.
@@ -125,7 +121,7 @@ impl Memos {
         let (id, surface) = (self.id(phase, input), Surface::new(SURFACE).map_err(EngineError::from)?);
         let policy = inner.policy(&surface);
         let value = self.laid_out(&id, value.into()).await?;
-        let about = Arc::new(about(&surface, &self.tenant, None, [0; 8]));
+        let about = self.engine.inner.scopes.about(&surface, &self.tenant);
         let keep = policy.success_retention();
         let replaced = inner.decide(&id, |before: Option<&Memo>, moment| {
             let memo = Memo {

@@ -9,7 +9,7 @@ use hapax_core::{
     policy::OnUncaptured,
 };
 use hapax_engine::{
-    Activity, ActivityError, Answered, EffectState, Engine, NoAnswer, OnceError, Performed, Place, StreamBegun,
+    Activity, ActivityError, Answered, EffectState, Engine, NoAnswer, OnceError, Performed, Place, Settled, StreamBegun,
 };
 
 use crate::support::{self, World, state};
@@ -229,7 +229,7 @@ async fn a_stream_is_recorded_by_its_start_and_its_end() {
             support::sleep(60_000).await;
             assert_eq!(state(&engine, &stream.outgoing().ticket().id()).await, StateName::Pending);
             let key = stream.outgoing().key().to_owned();
-            assert!(stream.end(200, 99, [7; 32]).await.unwrap().is_done());
+            assert!(matches!(stream.end(200, 99, [7; 32]).await, Settled::Recorded));
             match activity().stream().await.unwrap() {
                 StreamBegun::Finished { length, digest } => {
                     assert_eq!((length, digest), (99, [7; 32]));
@@ -244,7 +244,7 @@ async fn a_stream_is_recorded_by_its_start_and_its_end() {
         }
         let StreamBegun::Open(broken) = engine.activity("acme", &MAIL).stream().await.unwrap() else { panic!("new") };
         let id = broken.outgoing().ticket().id();
-        assert!(broken.broken("reset by peer").await.unwrap().is_done());
+        assert!(matches!(broken.broken("reset by peer").await, Settled::Recorded));
         assert_eq!(state(&engine, &id).await, StateName::InDoubt);
     }
 }

@@ -80,7 +80,10 @@ pub struct Observed {
     watch_fails: AtomicBool,
     body_puts_fail: AtomicU64,
     usage_silent: AtomicBool,
+    bodies_silent: AtomicBool,
     shared: AtomicBool,
+    /// What it says of itself where it pretends to be shared.
+    promise: Mutex<Durability>,
 }
 
 impl Observed {
@@ -101,7 +104,9 @@ impl Observed {
             watch_fails: AtomicBool::default(),
             body_puts_fail: AtomicU64::default(),
             usage_silent: AtomicBool::default(),
+            bodies_silent: AtomicBool::default(),
             shared: AtomicBool::default(),
+            promise: Mutex::new(Durability::Durable),
         })
     }
 
@@ -142,11 +147,20 @@ impl Observed {
         self.body_puts_fail.store(times, SeqCst);
     }
 
+    /// From now on no body is given.
+    pub fn bodies_are_silent(&self) {
+        self.bodies_silent.store(true, SeqCst);
+    }
+
     pub fn usage_is_silent(&self) {
         self.usage_silent.store(true, SeqCst);
     }
 
     /// As if other processes wrote to it as well, and its time had to be asked for.
+    pub fn pretend_to_promise(&self, promise: Durability) {
+        *self.promise.lock() = promise;
+    }
+
     pub fn pretend_shared(&self) {
         self.shared.store(true, SeqCst);
     }
@@ -239,6 +253,9 @@ impl Store for Observed {
         self.bodies_got.fetch_add(1, SeqCst);
         Box::pin(async move {
             self.ready().await?;
+            if self.bodies_silent.load(SeqCst) {
+                std::future::pending::<()>().await;
+            }
             self.inner.get_body(body).await
         })
     }
@@ -274,7 +291,7 @@ impl Store for Observed {
     }
 
     fn durability(&self) -> Durability {
-        self.inner.durability()
+        if self.shared.load(SeqCst) { self.promise.lock().clone() } else { self.inner.durability() }
     }
 
     fn level(&self) -> Level {

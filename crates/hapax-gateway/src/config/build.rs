@@ -7,12 +7,13 @@ use hapax_core::{
     identity::{KeySource, Secret, Surface, Tenant},
     policy::KeyRules,
 };
-use hapax_engine::Engine;
+use hapax_engine::{Engine, Policies};
 use hapax_http::{Dialect, Guard, Rules, RulesError};
 use rustls::ClientConfig;
 
 use super::{Config, RouteRules, TenantChoice, Upstream};
 use crate::{
+    buffered::Room,
     forward::Forwarder,
     inbound::TlsProblem,
     outbound::{Pool, client_tls},
@@ -20,6 +21,7 @@ use crate::{
     route::{HostHeader, Route},
     setup::Setup,
     tenant::{Credential, Jwks, JwksError, Whose},
+    upload::Pacing,
 };
 
 /// What the gateway keeps to itself.
@@ -52,7 +54,17 @@ const SURFACE: &str = "http";
 
 impl Config {
     /// Builds what runs. Connections to upstreams that stay as they are stay too.
-    pub fn build(&self, engine: &Engine, secrets: &Secrets, before: Option<&Setup>) -> Result<Setup, SetupError> {
+    ///
+    /// `policies` are those that will be in force with it: the engine may still have others.
+    pub fn build(
+        &self,
+        engine: &Engine,
+        policies: &Policies,
+        secrets: &Secrets,
+        before: Option<&Setup>,
+    ) -> Result<Setup, SetupError> {
+        let forwarder = Forwarder { trusted: self.trusted_proxies.clone() };
+        let guarding = Guarding { engine, policies, forwarder: &forwarder };
         let mut pools = Pools { before, roots: BTreeMap::new(), made: Vec::new() };
         let mut upstreams = BTreeMap::new();
         for (name, upstream) in &self.upstreams {
@@ -65,20 +77,22 @@ impl Config {
                 Some(name) => upstreams.get(name.as_str()).ok_or(SetupError::NoUpstream)?,
                 None => otherwise,
             };
-            routes.push(Arc::new(route(engine, rules, Arc::clone(pool), *host)?));
+            routes.push(Arc::new(guarding.route(rules, Arc::clone(pool), *host)?));
         }
         let mut egress = Vec::new();
         for (name, place) in &self.egress {
             let prefix = format!("/egress/{name}");
-            let guard = Guard::new(engine.clone(), standard()?)?;
+            let guard = guarding.guard(standard()?)?;
             let pool = pools.pool(place)?;
-            let route = Route { pattern: None, guard, protect: true, pool, host: place.host, prefix };
+            let route =
+                Route { pattern: None, guard, protect: true, reauthorizes: false, pool, host: place.host, prefix };
             egress.push((name.clone(), Arc::new(route)));
         }
         let otherwise = Route {
             pattern: None,
-            guard: Guard::new(engine.clone(), standard()?)?,
+            guard: guarding.guard(standard()?)?,
             protect: true,
+            reauthorizes: false,
             pool: Arc::clone(&otherwise.0),
             host: otherwise.1,
             prefix: String::new(),
@@ -88,8 +102,9 @@ impl Config {
             otherwise: Arc::new(otherwise),
             egress,
             whose: self.whose(secrets)?,
-            forwarder: Forwarder { trusted: self.trusted_proxies.clone() },
-            body: self.limits.body,
+            forwarder,
+            pacing: Pacing { pause: self.limits.body_pause, body: self.limits.body },
+            room: before.map_or_else(|| Room::new(self.limits.buffered_bytes), |before| Arc::clone(&before.room)),
             pools: pools.made,
         })
     }
@@ -121,23 +136,44 @@ fn standard() -> Result<Rules, SetupError> {
     Ok(Rules::on(Surface::new(SURFACE).map_err(RulesError::from)?).dialect(Dialect::Ietf).effect(Effect::Unsafe))
 }
 
-fn route(engine: &Engine, rules: &RouteRules, pool: Arc<Pool>, host: HostHeader) -> Result<Route, SetupError> {
-    let surface = Surface::new(rules.surface.as_deref().unwrap_or(SURFACE)).map_err(RulesError::from)?;
-    let headers = rules.key_headers.iter().map(|name| KeySource::Header(name.clone())).collect::<Vec<_>>();
-    let mut guarded = Rules::on(surface).dialect(rules.dialect).effect(rules.effect).key(KeyRules {
-        source: Some(headers).filter(|headers| !headers.is_empty()),
-        required: rules.key_required,
-        ..KeyRules::default()
-    });
-    if let Some(most) = rules.request_body {
-        guarded = guarded.limits(hapax_http::Limits { request_body: most, ..hapax_http::Limits::default() });
+/// What the routes of one setup have in common.
+struct Guarding<'s> {
+    engine: &'s Engine,
+    policies: &'s Policies,
+    forwarder: &'s Forwarder,
+}
+
+impl Guarding<'_> {
+    fn guard(&self, rules: Rules) -> Result<Guard, RulesError> {
+        Guard::under(self.engine.clone(), rules, self.policies)
     }
-    if let Some(path) = &rules.reauthorize {
-        guarded = guarded.authorize(Reauthorize::new(Arc::clone(&pool), path, host));
+
+    fn route(&self, rules: &RouteRules, pool: Arc<Pool>, host: HostHeader) -> Result<Route, SetupError> {
+        let surface = Surface::new(rules.surface.as_deref().unwrap_or(SURFACE)).map_err(RulesError::from)?;
+        let headers = rules.key_headers.iter().map(|name| KeySource::Header(name.clone())).collect::<Vec<_>>();
+        let mut guarded = Rules::on(surface).dialect(rules.dialect).effect(rules.effect).key(KeyRules {
+            source: Some(headers).filter(|headers| !headers.is_empty()),
+            required: rules.key_required,
+            ..KeyRules::default()
+        });
+        if let Some(most) = rules.request_body {
+            guarded = guarded.limits(hapax_http::Limits { request_body: most, ..hapax_http::Limits::default() });
+        }
+        if let Some(path) = &rules.reauthorize {
+            let keys = rules.key_headers.iter().filter_map(|name| name.parse().ok()).collect();
+            let asking = Reauthorize::new(Arc::clone(&pool), path, host, self.forwarder.clone(), keys);
+            guarded = guarded.authorize(asking);
+        }
+        Ok(Route {
+            pattern: Some(rules.pattern.clone()),
+            guard: self.guard(guarded)?,
+            protect: rules.protect,
+            reauthorizes: rules.reauthorize.is_some(),
+            pool,
+            host,
+            prefix: String::new(),
+        })
     }
-    let guard = Guard::new(engine.clone(), guarded)?;
-    let pattern = Some(rules.pattern.clone());
-    Ok(Route { pattern, guard, protect: rules.protect, pool, host, prefix: String::new() })
 }
 
 /// Makes each pool once, and takes over those that were there.

@@ -102,3 +102,19 @@ async fn a_failure_after_the_first_byte_is_a_doubt_and_one_before_it_is_nothing(
     let Peek::Answer(told) = ask(&guard, &head, b"{}").peek(&head).await else { panic!("not answered") };
     assert_eq!(told.status(), StatusCode::CONFLICT);
 }
+
+/// Whoever holds a connection must not wait with it for another's attempt: ten waiters would hold ten connections that
+/// nobody uses.
+#[tokio::test]
+async fn who_asks_at_once_is_told_at_once() {
+    let guard = guard();
+    let head = post(Some("k1"));
+    let running = run(&guard, &head, b"{}").await;
+    let asking = Box::new(ask(&guard, &head, b"{}"));
+    let at_once = tokio::time::timeout(std::time::Duration::from_secs(5), asking.begin_at_once(&head));
+    let asking = at_once.await.expect("it does not wait").expect_err("an attempt is under way");
+    let (finished, told) = tokio::join!(running.finish(created()), asking.peek(&head));
+    assert_eq!(finished.status(), StatusCode::CREATED);
+    let Peek::Answer(told) = told else { panic!("it runs") };
+    assert_eq!(told.status(), StatusCode::CREATED);
+}

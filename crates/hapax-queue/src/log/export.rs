@@ -79,10 +79,8 @@ fn of_task(task: &Task) -> Vec<LogLine> {
             recipient: order.recipient.key.to_string(),
         }];
     }
-    let peer = |peer: &hapax_core::task::Peer| PeerLine {
-        key: peer.key.to_string(),
-        display: peer.display.to_string(),
-    };
+    let peer =
+        |peer: &hapax_core::task::Peer| PeerLine { key: peer.key.to_string(), display: peer.display.to_string() };
     let mut lines = vec![LogLine::TaskSent {
         at: task.sent_wall.0,
         task: TaskLine {
@@ -94,10 +92,10 @@ fn of_task(task: &Task) -> Vec<LogLine> {
             payload: Content::of(order.payload.json, &order.payload.bytes),
             parent: order.parent.map(|parent| parent.to_string()),
             deadline: order.deadline.map(|deadline| deadline.wall.0),
-            idempotency: order.idempotency.as_ref().map(|known| IdempotencyLine {
-                class: known.class.name().to_owned(),
-                key: known.key.to_string(),
-            }),
+            idempotency: order
+                .idempotency
+                .as_ref()
+                .map(|known| IdempotencyLine { class: known.class.name().to_owned(), key: known.key.to_string() }),
             attempt: task.attempt,
             number: task.number,
         },

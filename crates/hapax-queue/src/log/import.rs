@@ -5,9 +5,7 @@ use data_encoding::{BASE64, HEXLOWER};
 use hapax_core::{
     Anchor, Body, Id, Outcome, OutcomeClass, Tag, Token, WallMillis,
     identity::{Surface, Tenant},
-    task::{
-        Class, How, Idempotency, Leased, Order, Payload, Resolved, SURFACE, Task, TaskId, TaskState,
-    },
+    task::{Class, How, Idempotency, Leased, Order, Payload, Resolved, SURFACE, Task, TaskId, TaskState},
 };
 use hapax_engine::EngineError;
 use hapax_store::{Counted, Envelope, Kind, Swap, codec};
@@ -31,8 +29,7 @@ impl Queue {
     pub async fn import(&self, tenant: &Tenant, log: &str) -> Result<ImportReport, QueueError> {
         let mut report = ImportReport::default();
         let mut tasks: BTreeMap<TaskId, Task> = BTreeMap::new();
-        let lines: Vec<(u64, &str)> =
-            (1_u64..).zip(log.lines()).filter(|(_, line)| !line.trim().is_empty()).collect();
+        let lines: Vec<(u64, &str)> = (1_u64..).zip(log.lines()).filter(|(_, line)| !line.trim().is_empty()).collect();
         let last = lines.last().map(|(number, _)| *number);
         for (number, text) in lines {
             let line: LogLine = match serde_json::from_str(text) {
@@ -69,12 +66,7 @@ impl Queue {
         Ok(report)
     }
 
-    fn gather(
-        &self,
-        tenant: &Tenant,
-        tasks: &mut BTreeMap<TaskId, Task>,
-        line: LogLine,
-    ) -> Result<(), &'static str> {
+    fn gather(&self, tenant: &Tenant, tasks: &mut BTreeMap<TaskId, Task>, line: LogLine) -> Result<(), &'static str> {
         let of = |id: &str| TaskId::parse(id).ok_or("its task id is no UUID");
         match line {
             LogLine::TaskSent { at, task } => {

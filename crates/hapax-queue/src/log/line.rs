@@ -7,14 +7,42 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum LogLine {
-    TaskSent { at: u64, task: TaskLine },
-    TaskLeased { at: u64, task_id: String, lease_id: String, attempt: u32, owner: String },
-    ResultPosted { at: u64, task_id: String, how: String, status: u16, class: u8, attempt: u32, result: Content },
-    ResultDelivered { at: u64, task_id: String },
+    TaskSent {
+        at: u64,
+        task: TaskLine,
+    },
+    TaskLeased {
+        at: u64,
+        task_id: String,
+        lease_id: String,
+        attempt: u32,
+        owner: String,
+    },
+    ResultPosted {
+        at: u64,
+        task_id: String,
+        how: String,
+        status: u16,
+        class: u8,
+        attempt: u32,
+        result: Content,
+    },
+    ResultDelivered {
+        at: u64,
+        task_id: String,
+    },
     /// Only its id and digest are known.
-    TaskCompacted { task_id: String, digest: String, sender: String, recipient: String },
+    TaskCompacted {
+        task_id: String,
+        digest: String,
+        sender: String,
+        recipient: String,
+    },
     /// An answer that later tasks under the same key receive.
-    ResultCached { operation: String, record: String },
+    ResultCached {
+        operation: String,
+        record: String,
+    },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

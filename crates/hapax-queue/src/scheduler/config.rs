@@ -14,7 +14,9 @@ pub struct SchedulerConfig {
 pub enum SchedulerConfigError {
     #[error("{name} is `{value}`, and has to be {wanted} [HX0122]")]
     BadValue { name: String, value: String, wanted: &'static str },
-    #[error("{native} is `{native_value}` and its alias {alias} is `{alias_value}`; set one of them, or both alike [HX0122]")]
+    #[error(
+        "{native} is `{native_value}` and its alias {alias} is `{alias_value}`; set one of them, or both alike [HX0122]"
+    )]
     Contradiction { native: String, native_value: String, alias: String, alias_value: String },
 }
 
@@ -57,10 +59,7 @@ impl SchedulerConfig {
 }
 
 /// The variable under its own name or its alias.
-fn either(
-    get: &impl Fn(&str) -> Option<String>,
-    name: &str,
-) -> Result<Option<(String, String)>, SchedulerConfigError> {
+fn either(get: &impl Fn(&str) -> Option<String>, name: &str) -> Result<Option<(String, String)>, SchedulerConfigError> {
     let (native, alias) = (format!("{NATIVE}{name}"), format!("{ALIAS}{name}"));
     match (get(&native), get(&alias)) {
         (Some(native_value), Some(alias_value)) if native_value != alias_value => {
@@ -95,9 +94,7 @@ mod tests {
     use super::*;
 
     fn read(set: &[(&str, &str)]) -> Result<Option<SchedulerConfig>, SchedulerConfigError> {
-        SchedulerConfig::read(|name| {
-            set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-        })
+        SchedulerConfig::read(|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
     }
 
     #[test]

@@ -69,7 +69,8 @@ async fn ages_attempts_and_limits_are_kept_to_the_edge() {
     }
     let nobody = |_: GateEntry| async { Ok::<(), QueueError>(()) };
     let tenant = acme();
-    let foreign = bench.queue.retry_stale(GateScope::Tenant(&tenant), enabled(), "op", |_| false, nobody).await.unwrap();
+    let foreign =
+        bench.queue.retry_stale(GateScope::Tenant(&tenant), enabled(), "op", |_| false, nobody).await.unwrap();
     assert!(foreign.skipped.iter().all(|skipped| skipped.reason == Skip::CapabilityScopeMismatch));
     assert_eq!(pass(&bench.queue, GatePolicy { scan_limit: 1, ..enabled() }).await.considered, 1);
     // Three executions in all: two requeues of each task, then no more.

@@ -194,7 +194,9 @@ async fn check(reader: &Queue, seen: &Seen) {
 /// In the end every task ends, every result is received, and what was done under a key is answered from the cache.
 async fn drain(queue: &Queue, seen: &mut Seen) {
     for _ in 0..10_000 {
-        for handed in queue.lease(&acme(), &LeaseRequest { limit: 64, ..LeaseRequest::of("indexer", "w") }).await.unwrap() {
+        for handed in
+            queue.lease(&acme(), &LeaseRequest { limit: 64, ..LeaseRequest::of("indexer", "w") }).await.unwrap()
+        {
             let _ = queue.post(&acme(), handed.order.id, handed.token, done("drained")).await.unwrap();
         }
         let open: Vec<u64> = {

@@ -108,10 +108,18 @@ async fn another_payload_under_a_key_is_refused_and_leaves_nothing() {
     let spaced = hapax_queue::NewTask { payload: json("{ \"page\": 7 }"), ..keyed(3, "k") };
     assert!(matches!(queue.send(&acme(), spaced).await.unwrap(), Sent::Replayed { .. }), "white space is no payload");
     let elsewhere = hapax_queue::NewTask { kind: "other".into(), ..other(4) };
-    assert_eq!(queue.send(&acme(), elsewhere).await.unwrap(), Sent::Queued { again: false }, "another kind, another key");
+    assert_eq!(
+        queue.send(&acme(), elsewhere).await.unwrap(),
+        Sent::Queued { again: false },
+        "another kind, another key"
+    );
     let mut foreign = other(5);
     foreign.sender.key = "stranger".into();
-    assert_eq!(queue.send(&acme(), foreign).await.unwrap(), Sent::Queued { again: false }, "two peers' keys never meet");
+    assert_eq!(
+        queue.send(&acme(), foreign).await.unwrap(),
+        Sent::Queued { again: false },
+        "two peers' keys never meet"
+    );
 }
 
 #[tokio::test]

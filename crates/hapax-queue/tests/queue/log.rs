@@ -51,7 +51,10 @@ async fn what_is_exported_is_the_same_elsewhere() {
         assert_eq!(new.state, stale, "{number}");
     }
     assert_eq!(to.queue.send(&acme(), keyed(1, "k1")).await.unwrap(), Sent::AlreadyResolved);
-    assert!(matches!(to.queue.send(&acme(), keyed(9, "k1")).await.unwrap(), Sent::Replayed { .. }), "the cache came along");
+    assert!(
+        matches!(to.queue.send(&acme(), keyed(9, "k1")).await.unwrap(), Sent::Replayed { .. }),
+        "the cache came along"
+    );
     assert_eq!(results(&to.queue).await.iter().filter(|(task, _)| *task == id(3)).count(), 1);
     // In flight there, in flight here: nobody is handed it but by a repair.
     let mut handed = Vec::new();

@@ -64,13 +64,55 @@ const fn query(name: &'static str, about: &'static str, schema: crate::endpoint:
 }
 
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
-    post(Act::Send, "/v1/a2a/send", "Send a task.", schema::<wire::SendRequest>, answers!("It is queued, replayed or joined.", wire::SentWire)),
-    post(Act::Lease, "/v1/a2a/lease", "Take tasks that wait for you.", schema::<wire::LeaseRequestWire>, answers!("Yours until you post, release, or somebody repairs.", wire::HandedList)),
-    post(Act::Renew, "/v1/a2a/renew", "Still at it: more time.", schema::<wire::TokenRequestWire>, answers!("Renewed.", wire::DoneWire)),
-    post(Act::Release, "/v1/a2a/release", "Give it back: nothing happened.", schema::<wire::TokenRequestWire>, answers!("Back in its queue.", wire::DoneWire)),
-    post(Act::Post, "/v1/a2a/post", "Post a result; the same one twice is fine.", schema::<wire::PostRequestWire>, answers!("It is the result.", wire::DoneWire)),
-    post(Act::Results, "/v1/a2a/results", "Receive the results of what you sent.", schema::<wire::ResultsRequest>, answers!("Until you acknowledge them.", wire::DeliveryList)),
-    post(Act::Ack, "/v1/a2a/ack", "Acknowledge a result.", schema::<wire::AckRequest>, answers!("It will not be delivered again.", wire::DoneWire)),
+    post(
+        Act::Send,
+        "/v1/a2a/send",
+        "Send a task.",
+        schema::<wire::SendRequest>,
+        answers!("It is queued, replayed or joined.", wire::SentWire),
+    ),
+    post(
+        Act::Lease,
+        "/v1/a2a/lease",
+        "Take tasks that wait for you.",
+        schema::<wire::LeaseRequestWire>,
+        answers!("Yours until you post, release, or somebody repairs.", wire::HandedList),
+    ),
+    post(
+        Act::Renew,
+        "/v1/a2a/renew",
+        "Still at it: more time.",
+        schema::<wire::TokenRequestWire>,
+        answers!("Renewed.", wire::DoneWire),
+    ),
+    post(
+        Act::Release,
+        "/v1/a2a/release",
+        "Give it back: nothing happened.",
+        schema::<wire::TokenRequestWire>,
+        answers!("Back in its queue.", wire::DoneWire),
+    ),
+    post(
+        Act::Post,
+        "/v1/a2a/post",
+        "Post a result; the same one twice is fine.",
+        schema::<wire::PostRequestWire>,
+        answers!("It is the result.", wire::DoneWire),
+    ),
+    post(
+        Act::Results,
+        "/v1/a2a/results",
+        "Receive the results of what you sent.",
+        schema::<wire::ResultsRequest>,
+        answers!("Until you acknowledge them.", wire::DeliveryList),
+    ),
+    post(
+        Act::Ack,
+        "/v1/a2a/ack",
+        "Acknowledge a result.",
+        schema::<wire::AckRequest>,
+        answers!("It will not be delivered again.", wire::DoneWire),
+    ),
     Endpoint {
         query: &[
             query("state", "Only in this state.", text),
@@ -95,9 +137,27 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         ],
         ..endpoint(Name::A2a(Act::Task), "GET", "/v1/a2a/task", Needs::AnyKey, "One task.")
     },
-    post(Act::Repair, "/v1/a2a/repair", "Take a lease back. It is written to the audit log first.", schema::<wire::RepairRequest>, answers!("As it stands now.", wire::StatusWire)),
-    post(Act::RetryStale, "/v1/a2a/retry-stale", "One pass of the retry gate; a preview unless enabled.", schema::<wire::RetryRequest>, answers!("What it did, or would do.", wire::RetryReport)),
-    post(Act::Compact, "/v1/a2a/compact", "Drop what is done, delivered and acknowledged.", schema::<wire::CompactRequest>, answers!("How much.", wire::CompactedWire)),
+    post(
+        Act::Repair,
+        "/v1/a2a/repair",
+        "Take a lease back. It is written to the audit log first.",
+        schema::<wire::RepairRequest>,
+        answers!("As it stands now.", wire::StatusWire),
+    ),
+    post(
+        Act::RetryStale,
+        "/v1/a2a/retry-stale",
+        "One pass of the retry gate; a preview unless enabled.",
+        schema::<wire::RetryRequest>,
+        answers!("What it did, or would do.", wire::RetryReport),
+    ),
+    post(
+        Act::Compact,
+        "/v1/a2a/compact",
+        "Drop what is done, delivered and acknowledged.",
+        schema::<wire::CompactRequest>,
+        answers!("How much.", wire::CompactedWire),
+    ),
     endpoint(Name::A2a(Act::Export), "GET", "/v1/a2a/export", Needs::Admin, "The queue of a tenant as a log."),
     endpoint(Name::A2a(Act::Import), "POST", "/v1/a2a/import", Needs::Admin, "Read such a log."),
 ];

@@ -11,9 +11,7 @@ pub(crate) fn problem(error: &QueueError) -> Problem {
     let detail = detail.split(" [HX").next().unwrap_or_default().to_owned();
     let of = |status, code, title, next| Problem::new(status, code, title, detail.clone(), next);
     match error {
-        QueueError::Invalid(_) => {
-            of(StatusCode::BAD_REQUEST, "HX0110", "The queue cannot use this", Next::FixRequest)
-        }
+        QueueError::Invalid(_) => of(StatusCode::BAD_REQUEST, "HX0110", "The queue cannot use this", Next::FixRequest),
         QueueError::OtherContent(_) => {
             of(StatusCode::CONFLICT, "HX0111", "The id was used for another task", Next::FixRequest)
         }
@@ -32,13 +30,9 @@ pub(crate) fn problem(error: &QueueError) -> Problem {
         QueueError::NotRepaired { .. } => {
             of(StatusCode::CONFLICT, "HX0116", "The task cannot be repaired like this", Next::FixRequest)
         }
-        QueueError::NoResult(_) => {
-            of(StatusCode::CONFLICT, "HX0117", "There is no result yet", Next::RetryLater)
-        }
-        QueueError::Full { .. } => {
-            of(StatusCode::SERVICE_UNAVAILABLE, "HX0118", "The queue is full", Next::RetryLater)
-                .after(Millis::from_secs(1))
-        }
+        QueueError::NoResult(_) => of(StatusCode::CONFLICT, "HX0117", "There is no result yet", Next::RetryLater),
+        QueueError::Full { .. } => of(StatusCode::SERVICE_UNAVAILABLE, "HX0118", "The queue is full", Next::RetryLater)
+            .after(Millis::from_secs(1)),
         QueueError::UnfitPolicy(_) => {
             of(StatusCode::SERVICE_UNAVAILABLE, "HX0119", "The queue cannot be used", Next::AskOperator)
         }

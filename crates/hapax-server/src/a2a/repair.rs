@@ -63,7 +63,8 @@ pub(super) async fn repair(app: &App, asked: Asked) -> Result<Reply, Problem> {
     match queue.repair(tenant(&asked.caller), id, lease, kind, &actor, &wanted.reason).await {
         Ok(_) => {}
         Err(error) => {
-            note(app, &actor, Action::A2aRepairRefused, &id.to_string(), value!({ "lease_id": wanted.lease_id })).await?;
+            note(app, &actor, Action::A2aRepairRefused, &id.to_string(), value!({ "lease_id": wanted.lease_id }))
+                .await?;
             return Err(problem(&error));
         }
     }

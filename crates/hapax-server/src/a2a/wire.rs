@@ -82,7 +82,8 @@ impl ResultWire {
             Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => bytes::Bytes::new(),
         };
         let text = std::str::from_utf8(&bytes).ok();
-        let json = text.filter(|_| TaskResult::is_json(outcome)).and_then(|text| RawValue::from_string(text.into()).ok());
+        let json =
+            text.filter(|_| TaskResult::is_json(outcome)).and_then(|text| RawValue::from_string(text.into()).ok());
         let plain = text.filter(|_| json.is_none()).map(str::to_owned);
         let base64 = text.is_none().then(|| data_encoding::BASE64.encode(&bytes));
         Self { status, json, text: plain, base64 }
@@ -166,10 +167,10 @@ impl TaskWire {
             payload_base64,
             parent: order.parent.map(|parent| parent.to_string()),
             deadline: order.deadline.map(|deadline| deadline.wall.0),
-            idempotency: order.idempotency.as_ref().map(|known| IdempotencyWire {
-                class: known.class.name().to_owned(),
-                key: known.key.to_string(),
-            }),
+            idempotency: order
+                .idempotency
+                .as_ref()
+                .map(|known| IdempotencyWire { class: known.class.name().to_owned(), key: known.key.to_string() }),
         }
     }
 }

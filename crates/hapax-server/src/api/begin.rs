@@ -9,6 +9,7 @@ use crate::{
     log::Level,
     metrics::Told,
     problem::{Next, Problem},
+    trace,
     wire::{BeginRequest, JoinedFailure, OutcomeWire, ReplayAnswer, ScopePart, TicketAnswer, Verdicts},
 };
 
@@ -21,31 +22,38 @@ pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let since = Instant::now();
     let begun = ask(app, &asked.caller, wanted).await;
     let told = match &begun {
-        Ok((_, told, _)) => *told,
+        Ok((_, _, told, _)) => *told,
         Err(_) => Told::Error,
     };
     app.metrics.told(told, since.elapsed());
-    let (id, told, reply) = begun?;
+    let (id, key_hash, told, reply) = begun?;
+    trace::note("hapax.operation", id);
+    trace::note("hapax.verdict", told.name());
     if app.log.is_on(Level::Debug) {
         let (operation, cached) = (id.to_string(), matches!(told, Told::Replay | Told::Joined));
+        let key = data_encoding::HEXLOWER.encode(&key_hash);
         let fields = [
             ("operation", operation.as_str()),
+            ("key_hash", key.as_str()),
             ("tenant", asked.caller.tenant()),
             ("status", told.check_status()),
             ("cached", if cached { "true" } else { "false" }),
         ];
         app.say(Level::Debug, "idempotency_check", &fields);
         if cached {
-            app.say(Level::Debug, "idempotent_cache_hit", &fields[..2]);
+            app.say(Level::Debug, "idempotent_cache_hit", &fields[..3]);
         }
     }
     reply
 }
 
-async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<(Id, Told, Result<Reply, Problem>), Problem> {
+/// Which operation it is, the hash of its key for the log, what was said, and how.
+type Asking = (Id, [u8; 8], Told, Result<Reply, Problem>);
+
+async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Asking, Problem> {
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
     let call = prepared(app, caller, wanted)?;
-    let id = call.id()?;
+    let (id, key_hash) = (call.id()?, call.key_hash()?);
     let under_way = caller.identity.state.begin();
     // With too many of them nobody waits any more: they are told at once that it is in flight.
     let call = if under_way.others >= app.limits.begins_per_tenant { call.wait(Wait::No) } else { call };
@@ -94,10 +102,10 @@ async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<(Id, To
         }
         Begun::Told(verdict) => {
             let (told, problem) = refused(&verdict);
-            return Ok((id, told, Err(problem.about(id))));
+            return Ok((id, key_hash, told, Err(problem.about(id))));
         }
     };
-    Ok((id, told, Ok(answer(&verdict))))
+    Ok((id, key_hash, told, Ok(answer(&verdict))))
 }
 
 fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Problem> {
@@ -204,6 +212,13 @@ fn refused(verdict: &Verdict) -> (Told, Problem) {
             let detail = match refusal.reason {
                 hapax_core::RefusalReason::Quota => "as many records are kept as may be; nothing ran",
                 hapax_core::RefusalReason::Admission => "as much is running as may; nothing ran",
+                hapax_core::RefusalReason::Forgetful => {
+                    let detail = "the store may forget what it acknowledged, and the policy does not allow that for this \
+                                  effect; nothing ran";
+                    let (status, title) = (StatusCode::SERVICE_UNAVAILABLE, "The store promises too little");
+                    let problem = Problem::new(status, "HX0134", title, detail, Next::AskOperator);
+                    return (Told::Refused, problem.after(refusal.retry_after).verdict("refused"));
+                }
             };
             let status = StatusCode::TOO_MANY_REQUESTS;
             let problem = Problem::new(status, "HX0007", "There is no room for it now", detail, Next::RetrySameKey);

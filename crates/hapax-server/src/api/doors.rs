@@ -86,6 +86,9 @@ pub(crate) async fn metrics(app: &App, caller: &Caller) -> Result<Reply, Problem
     page.one("hapax_event_readers", "gauge", "Readers of /v1/events now.", readers);
     page.one("hapax_log_lines_lost_total", "counter", "Log lines that did not fit.", app.log.lost());
     page.one("hapax_audit_rows", "gauge", "Rows of the audit log.", app.audit.rows());
+    if let Some(tracer) = &app.tracer {
+        page.one("hapax_spans_lost_total", "counter", "Spans that found no room, or no collector.", tracer.lost());
+    }
     let durable = u8::from(app.engine.store().durability() == Durability::Durable);
     page.one("hapax_store_durable", "gauge", "Whether the store keeps what it acknowledged.", durable);
     if let Some(gauges) = &app.gauges {

@@ -13,7 +13,7 @@ use super::begin::lease_of;
 use crate::{
     app::{App, Asked, Caller},
     endpoint::Name,
-    http::{Reply, answer, json},
+    http::{Reply, Sent, answer, json},
     log::Level,
     problem::{Next, Problem},
     records,
@@ -69,12 +69,7 @@ pub(crate) async fn step(app: &App, name: Name, asked: Asked) -> Result<Reply, P
     told(&id, stepped, has_outcome)
 }
 
-async fn read(
-    app: &App,
-    name: Name,
-    headers: &http::HeaderMap,
-    body: hyper::body::Incoming,
-) -> Result<(String, Said), Problem> {
+async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> Result<(String, Said), Problem> {
     let limits = &app.limits;
     Ok(match name {
         Name::Renew => {
@@ -114,6 +109,9 @@ async fn read(
         | Name::Events
         | Name::Policies
         | Name::SetPolicies
+        | Name::Keys
+        | Name::AddKey
+        | Name::RevokeKey
         | Name::Audit
         | Name::Metrics
         | Name::Health

@@ -8,6 +8,8 @@ use sha2::{Digest, Sha256};
 pub enum Action {
     /// The first row: names the chain and the key that signs it.
     Genesis,
+    /// The first row of every later file: names chain and key again, and signs all rows before it.
+    Continued,
     Started,
     Stopped,
     /// An operator is about to decide a doubt.
@@ -20,6 +22,8 @@ pub enum Action {
     Eviction,
     /// A signed statement about all rows before it.
     Checkpoint,
+    /// Rows that were kept as long as they should be are let go, up to a number.
+    LetGo,
     /// The end of the file was not whole and was cut off.
     TornTail,
     Repair,

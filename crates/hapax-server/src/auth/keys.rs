@@ -3,11 +3,11 @@
 //! A key is 32 random bytes, so a plain SHA-256 of it tells a reader of the file nothing that could be tried through;
 //! the slow hashes that passwords need would only make every request slow.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE};
 use hapax_core::identity::Tenant;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -26,12 +26,14 @@ pub enum KeyError {
     Toml(String),
     #[error("key `{name}`: {rule} [HX0081]")]
     Entry { name: String, rule: String },
+    #[error("the key file {path} cannot be changed: {why} [HX0081]")]
+    File { path: PathBuf, why: String },
     #[error("the machine has no randomness to give: {0}")]
     Entropy(String),
 }
 
 /// One entry of the key file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKey {
     /// What it is called in logs and audit rows.
@@ -40,22 +42,25 @@ pub struct ApiKey {
     pub hash: String,
     pub tenant: String,
     /// Who acts with it; its name if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// Only these surfaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub surfaces: Option<Vec<String>>,
     /// Requests a second of its whole tenant; the first entry of a tenant that names one decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(super) struct File {
     #[serde(default)]
-    key: Vec<ApiKey>,
+    pub(super) key: Vec<ApiKey>,
 }
 
 #[derive(Clone, Debug)]
@@ -138,6 +143,13 @@ impl Keys {
         self.known.is_empty()
     }
 
+    /// Every key's name and whose it is, in the order of the names.
+    pub(crate) fn named(&self) -> Vec<&Identity> {
+        let mut all: Vec<&Identity> = self.known.values().flatten().map(|known| &*known.identity).collect();
+        all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
     pub(crate) fn tenants(&self) -> impl Iterator<Item = (&Tenant, &Arc<TenantState>)> {
         self.tenants.iter()
     }
@@ -154,8 +166,9 @@ fn capabilities(entry: &ApiKey) -> Result<Vec<Capability>, String> {
         if Grants::parse(name).is_some() {
             continue;
         }
-        let capability = Capability::parse(name)
-            .ok_or_else(|| format!("there is no capability `{name}`; use operate, read, resolve, metrics, admin or a2a.…"))?;
+        let capability = Capability::parse(name).ok_or_else(|| {
+            format!("there is no capability `{name}`; use operate, read, resolve, metrics, admin or a2a.…")
+        })?;
         all.push(capability);
     }
     all.sort_unstable();

@@ -1,6 +1,6 @@
 //! Takes connections, a bounded number of them, until it is told to stop.
 
-use std::{convert::Infallible, future::Future, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -21,11 +21,28 @@ pub(crate) trait Handler: Clone + Send + Sync + 'static {
 /// Where connections come from.
 pub(crate) trait Source: Send + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    /// What requests are read from, once the two sides have greeted each other.
+    type Ready: AsyncRead + AsyncWrite + Unpin + Send + 'static;
     fn take(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    /// Greets; in the connection's own task, so that nobody waits for a slow one.
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static;
+    /// Whether somebody without a place can be told so in plain words.
+    const PLAIN: bool;
+}
+
+pub(crate) type Greeted<R> = Pin<Box<dyn Future<Output = io::Result<R>> + Send>>;
+
+fn at_once<S: Send + 'static>(stream: S) -> Greeted<S> {
+    Box::pin(std::future::ready(Ok(stream)))
 }
 
 impl Source for TcpListener {
     type Stream = tokio::net::TcpStream;
+    type Ready = Self::Stream;
+    const PLAIN: bool = true;
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
+        at_once
+    }
     async fn take(&self) -> io::Result<Self::Stream> {
         let (stream, _) = self.accept().await?;
         // Small answers must not wait for more to come.
@@ -36,6 +53,11 @@ impl Source for TcpListener {
 
 impl Source for UnixListener {
     type Stream = tokio::net::UnixStream;
+    type Ready = Self::Stream;
+    const PLAIN: bool = true;
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
+        at_once
+    }
     async fn take(&self) -> io::Result<Self::Stream> {
         self.accept().await.map(|(stream, _)| stream)
     }
@@ -64,12 +86,18 @@ pub(crate) async fn serve<S: Source>(
         };
         match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => {
-                let connection = connection(stream, handler.clone(), Arc::clone(&limits), stop.clone());
+                let (greet, handler) = (source.greet(), handler.clone());
+                let (limits, stop) = (Arc::clone(&limits), stop.clone());
                 open.spawn(async move {
-                    connection.await;
+                    // Who does not even greet in time is not worth an answer.
+                    let greeted = tokio::time::timeout(limits.head_time, greet(stream)).await;
+                    if let Ok(Ok(stream)) = greeted {
+                        connection(stream, handler, limits, stop).await;
+                    }
                     drop(place);
                 });
             }
+            Err(_) if !S::PLAIN => {}
             Err(_) => drop(tokio::spawn(turn_away(stream))),
         }
     }

@@ -5,8 +5,10 @@ mod guarded;
 mod query;
 mod read;
 mod reply;
+mod tls;
 
 pub(crate) use accept::{Handler, serve, stopped};
 pub(crate) use query::Query;
-pub(crate) use read::{json, text};
-pub(crate) use reply::{Reply, answer, html, plain, problem, stream};
+pub(crate) use read::{Sent, bytes, json, text};
+pub(crate) use reply::{Reply, answer, collected, html, plain, problem, stream, whole};
+pub(crate) use tls::Tls;

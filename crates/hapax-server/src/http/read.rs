@@ -9,7 +9,18 @@ use serde::de::DeserializeOwned;
 
 use crate::{limits::Limits, problem::Problem};
 
-async fn bytes(body: Incoming, limits: &Limits) -> Result<Bytes, Problem> {
+/// A request's body: still on its way, or read already.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    Coming(Incoming),
+    Whole(Bytes),
+}
+
+pub(crate) async fn bytes(body: Sent, limits: &Limits) -> Result<Bytes, Problem> {
+    let body = match body {
+        Sent::Coming(body) => body,
+        Sent::Whole(bytes) => return Ok(bytes),
+    };
     let too_large = || Problem::too_large(limits.body);
     if body.size_hint().lower() > limits.body as u64 {
         return Err(too_large());
@@ -41,11 +52,7 @@ async fn bytes(body: Incoming, limits: &Limits) -> Result<Bytes, Problem> {
 }
 
 /// A body that is JSON of this shape.
-pub(crate) async fn json<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: Incoming,
-    limits: &Limits,
-) -> Result<T, Problem> {
+pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Sent, limits: &Limits) -> Result<T, Problem> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // Anything else could be sent by another site's page in a visitor's browser without asking.
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
@@ -59,7 +66,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
 }
 
 /// A body that is text.
-pub(crate) async fn text(body: Incoming, limits: &Limits) -> Result<String, Problem> {
+pub(crate) async fn text(body: Sent, limits: &Limits) -> Result<String, Problem> {
     let bytes = bytes(body, limits).await?;
     String::from_utf8(bytes.into()).map_err(|_| Problem::bad_request("the body is not UTF-8"))
 }

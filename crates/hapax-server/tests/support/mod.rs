@@ -25,6 +25,7 @@ pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) policies: Policies,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) key_file: Option<std::path::PathBuf>,
 }
 
 impl Default for Setup {
@@ -35,6 +36,7 @@ impl Default for Setup {
             settings: Settings::default(),
             policies: Policies::default(),
             store: Arc::new(MemoryStore::default()),
+            key_file: None,
         }
     }
 }
@@ -42,7 +44,11 @@ impl Default for Setup {
 impl Setup {
     pub(crate) async fn start(self) -> Running {
         let engine = Engine::builder(self.store).settings(self.settings).policies(self.policies).build().unwrap();
-        let server = Server::builder(engine.clone()).auth(self.auth).limits(self.limits).build().unwrap();
+        let mut builder = Server::builder(engine.clone()).auth(self.auth).limits(self.limits);
+        if let Some(path) = self.key_file {
+            builder = builder.key_file(hapax_server::KeyFile::at(path));
+        }
+        let server = builder.build().unwrap();
         let (public, admin) = (listener().await, listener().await);
         let (address, admin_address) = (at(&public), at(&admin));
         for (listener, is_admin) in [(public, false), (admin, true)] {
@@ -65,18 +71,23 @@ fn at(listener: &TcpListener) -> String {
 
 /// Two tenants, each with a client; `acme` also with a reader and an operator; and an administrator.
 pub(crate) fn keys() -> Auth {
+    Auth::Keys(Keys::from_toml(&key_text()).unwrap())
+}
+
+/// The same, as it stands in a file.
+pub(crate) fn key_text() -> String {
     let entry = |name: &str, tenant: &str, role: &str| {
         let hash = hash_key(&format!("secret-of-{name}"));
         format!("[[key]]\nname = \"{name}\"\nhash = \"{hash}\"\ntenant = \"{tenant}\"\nroles = [\"{role}\"]\n")
     };
-    let file = [
+    [
         entry("acme-client", "acme", "client"),
         entry("acme-reader", "acme", "reader"),
         entry("acme-operator", "acme", "operator"),
         entry("globex-client", "globex", "operator"),
         entry("root", "ops", "admin"),
-    ];
-    Auth::Keys(Keys::from_toml(&file.concat()).unwrap())
+    ]
+    .concat()
 }
 
 impl Running {

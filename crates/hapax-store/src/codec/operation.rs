@@ -1,4 +1,4 @@
-//! The bytes of one operation record, format 1.
+//! The bytes of one operation record: format 1, and 2 where it has ties.
 
 use std::sync::Arc;
 

@@ -30,7 +30,10 @@ pub(super) fn handed(said: &Value) {
         println!("  token     {}", text(item, "token"));
         println!("  lease id  {}", text(item, "lease_id"));
         println!("  key       {}", text(item, "forward_key"));
-        println!("  payload   {}", if task["payload"].is_null() { text(task, "payload_base64") } else { task["payload"].to_string() });
+        println!(
+            "  payload   {}",
+            if task["payload"].is_null() { text(task, "payload_base64") } else { task["payload"].to_string() }
+        );
     }
 }
 
@@ -40,7 +43,13 @@ pub(super) fn results(said: &Value) {
         return;
     };
     for item in items {
-        println!("{} {}: {} ({})", text(item, "task"), text(item, "kind"), text(&item["result"], "status"), text(item, "how"));
+        println!(
+            "{} {}: {} ({})",
+            text(item, "task"),
+            text(item, "kind"),
+            text(&item["result"], "status"),
+            text(item, "how")
+        );
         result(&item["result"]);
     }
 }
@@ -70,7 +79,13 @@ pub(super) fn one(status: &Value) {
         }
     }
     for repair in status["repairs"].as_array().into_iter().flatten() {
-        println!("  {} of {} by {}: {}", text(repair, "repair"), text(repair, "lease_id"), text(repair, "actor"), text(repair, "reason"));
+        println!(
+            "  {} of {} by {}: {}",
+            text(repair, "repair"),
+            text(repair, "lease_id"),
+            text(repair, "actor"),
+            text(repair, "reason")
+        );
     }
     for kept in status["evidence"].as_array().into_iter().flatten() {
         println!("  refused, from attempt {}: {}", kept["attempt"], text(&kept["result"], "status"));
@@ -108,7 +123,12 @@ pub(super) fn retried(report: &Value) {
     let verb = if report["enabled"] == true { "requeued" } else { "would requeue" };
     println!("looked at {}", report["considered"]);
     for entry in report["requeued"].as_array().into_iter().flatten() {
-        println!("{verb} {} (attempt {}, lease age {} ms)", text(entry, "task"), entry["attempt"], entry["lease_age_ms"]);
+        println!(
+            "{verb} {} (attempt {}, lease age {} ms)",
+            text(entry, "task"),
+            entry["attempt"],
+            entry["lease_age_ms"]
+        );
     }
     for entry in report["skipped"].as_array().into_iter().flatten() {
         println!("skipped {}: {}", text(entry, "task"), text(entry, "reason"));
