@@ -266,7 +266,7 @@ impl Inner {
             fingerprint: prepared.fingerprint.clone(),
             effect: prepared.effect,
             lease: self.lease_for(prepared),
-            owner: Arc::clone(&self.owner),
+            owner: Arc::clone(prepared.owner.as_ref().unwrap_or(&self.owner)),
             started: prepared.started,
             epoch: prepared.epoch,
             admit,

@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    api,
+    a2a, api,
     audit::Audit,
     auth::{Auth, Capability, Identity, KeyFile},
     endpoint::{self, Endpoint, Found, Name, Needs},
@@ -67,6 +67,7 @@ pub(crate) struct App {
     pub(crate) gauges: Option<Gauges>,
     /// Policies come with the file alone.
     pub(crate) policies_by_file: bool,
+    pub(crate) queue: a2a::LazyQueue,
     pub(crate) document: OnceLock<Bytes>,
     pub(crate) admin_document: OnceLock<Bytes>,
     pub(crate) tracer: Option<Arc<Tracer>>,
@@ -182,7 +183,7 @@ impl App {
             return Err(Problem::too_many(detail, Millis::from_secs(1)));
         }
         match endpoint.needs {
-            Needs::Nothing => {}
+            Needs::Nothing | Needs::AnyKey => {}
             Needs::Key(capability) if caller.identity.can(capability) => {}
             Needs::Key(capability) => {
                 let detail = match capability {
@@ -255,7 +256,8 @@ impl App {
             | Name::Page
             | Name::PageFragment
             | Name::PageOperation
-            | Name::PageResolve => Err(Problem::no_such_endpoint()),
+            | Name::PageResolve
+            | Name::A2a(_) => Err(Problem::no_such_endpoint()),
         }
     }
 
@@ -295,6 +297,7 @@ impl App {
             Name::PageFragment => page::fragment(self, &asked).await,
             Name::PageOperation => page::operation(self, asked).await,
             Name::PageResolve => page::resolve(self, asked).await,
+            Name::A2a(act) => a2a::answer(self, act, asked).await,
             Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
                 self.public(name, asked.caller.door).await
             }

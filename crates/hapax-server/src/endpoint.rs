@@ -3,7 +3,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::{auth::Capability, wire};
+use crate::{a2a, auth::Capability, wire};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Name {
@@ -37,6 +37,15 @@ pub(crate) enum Name {
     PageResolve,
     PageStyle,
     PageScript,
+    /// The queue between agents.
+    A2a(a2a::Act),
+}
+
+impl Name {
+    /// What it is called in the document.
+    pub(crate) fn id(self) -> String {
+        if let Self::A2a(act) = self { format!("A2a{act:?}") } else { format!("{self:?}") }
+    }
 }
 
 /// Who may come in at which door.
@@ -45,6 +54,8 @@ pub(crate) enum Needs {
     /// Anybody.
     Nothing,
     Key(Capability),
+    /// Anybody with a key; the endpoint itself asks what the key may, once it knows what it is about.
+    AnyKey,
     /// Only behind the administrators' door.
     Admin,
 }
@@ -80,7 +91,7 @@ pub(crate) struct Parameter {
     pub(crate) schema: SchemaOf,
 }
 
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
@@ -124,7 +135,7 @@ const STEP: &[(u16, &str, Content)] = &[
     (409, "The token no longer counts, or it was decided otherwise.", Content::Problem),
 ];
 
-const fn endpoint(
+pub(crate) const fn endpoint(
     name: Name,
     method: &'static str,
     path: &'static str,
@@ -334,6 +345,11 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     page(Name::PageScript, "GET", "/page/live.js", Needs::Nothing),
 ];
 
+/// Every endpoint there is.
+pub(crate) fn all() -> impl Iterator<Item = &'static Endpoint> {
+    ENDPOINTS.iter().chain(a2a::ENDPOINTS)
+}
+
 /// Where an address leads.
 pub(crate) enum Found<'p> {
     Endpoint(&'static Endpoint, Option<&'p str>),
@@ -346,7 +362,7 @@ pub(crate) enum Found<'p> {
 pub(crate) fn find<'p>(method: &str, path: &'p str, admin: bool) -> Found<'p> {
     let asked = if method == "HEAD" { "GET" } else { method };
     let mut methods = Vec::new();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| admin || endpoint.needs != Needs::Admin) {
+    for endpoint in all().filter(|endpoint| admin || endpoint.needs != Needs::Admin) {
         if let Some(id) = matches(endpoint.path, path) {
             if endpoint.method == asked {
                 return Found::Endpoint(endpoint, id);
@@ -372,7 +388,7 @@ mod tests {
 
     #[test]
     fn every_endpoint_is_found_by_its_own_address_and_no_other_takes_it() {
-        for endpoint in ENDPOINTS {
+        for endpoint in all() {
             let path = endpoint.path.replace("{id}", &"a".repeat(64));
             match find(endpoint.method, &path, true) {
                 Found::Endpoint(found, _) => assert_eq!(found.name, endpoint.name, "{path}"),

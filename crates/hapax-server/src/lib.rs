@@ -8,6 +8,7 @@
 //! # }
 //! ```
 
+mod a2a;
 mod api;
 mod app;
 pub mod audit;
@@ -29,6 +30,8 @@ mod trace;
 pub mod wire;
 mod words;
 
+/// What travels to and from the queue.
+pub use a2a::wire as queue_wire;
 pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};

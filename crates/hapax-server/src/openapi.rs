@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    endpoint::{Content, ENDPOINTS, Endpoint, Needs},
+    endpoint::{Content, Endpoint, Needs, all},
     once,
     wire::ProblemWire,
 };
@@ -17,9 +17,9 @@ pub(crate) fn document(admin: bool) -> Value {
     let mut generator = settings.into_generator();
     let problem = generator.subschema_for::<ProblemWire>();
     let mut paths: Map<String, Value> = Map::new();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.page && (admin || endpoint.needs != Needs::Admin)) {
+    for endpoint in all().filter(|endpoint| !endpoint.page && (admin || endpoint.needs != Needs::Admin)) {
         let mut operation = json!({
-            "operationId": format!("{:?}", endpoint.name),
+            "operationId": endpoint.name.id(),
             "summary": endpoint.summary,
             "responses": {},
         });
@@ -63,7 +63,7 @@ pub(crate) fn document(admin: bool) -> Value {
         }
         operation["security"] = match endpoint.needs {
             Needs::Nothing => json!([]),
-            Needs::Key(_) | Needs::Admin => json!([{ "key": [] }]),
+            Needs::Key(_) | Needs::AnyKey | Needs::Admin => json!([{ "key": [] }]),
         };
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method.to_lowercase()] = operation;

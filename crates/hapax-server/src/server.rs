@@ -152,6 +152,7 @@ impl ServerBuilder {
             csrf,
             gauges: self.gauges,
             policies_by_file: self.policies_by_file,
+            queue: crate::a2a::LazyQueue::default(),
             document: OnceLock::new(),
             admin_document: OnceLock::new(),
             stop,
@@ -170,6 +171,7 @@ fn anonymous() -> Identity {
         principal: "local".into(),
         name: "no key".into(),
         capabilities: Capability::ALL.to_vec(),
+        a2a: crate::a2a::Grants::all(),
         surfaces: None,
         state: Arc::new(TenantState::new(None)),
         digest: None,
@@ -199,6 +201,10 @@ impl Server {
             key_file: None,
             tracer: None,
         }
+    }
+
+    pub(crate) const fn app(&self) -> &Arc<App> {
+        &self.app
     }
 
     /// Serves tenants until [`Server::stop`].

@@ -42,6 +42,10 @@
 
 use std::{ops::Deref, sync::Arc};
 
+/// Tasks between agents: leased, never silently handed out twice.
+#[cfg(feature = "queue")]
+pub use hapax_queue as queue;
+
 pub use hapax_core::{
     Body, Effect, Honoured, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay,
     Span, StateName, Token, Verdict, Version, command, group, identity, memo, plan, policy,

@@ -1,5 +1,6 @@
 //! The commands that look at, and decide, what a store holds: through the running process, or by opening the ledger.
 
+mod a2a;
 mod audit;
 mod bench;
 mod beside;
@@ -29,6 +30,9 @@ pub(crate) enum Operate {
     /// What nobody knows the end of.
     #[command(subcommand)]
     Doubt(doubt::Doubt),
+    /// Tasks between agents: leased, never silently handed out twice.
+    #[command(subcommand)]
+    A2a(a2a::A2a),
     /// What operators did.
     #[command(subcommand)]
     Audit(audit::Audit),
@@ -64,6 +68,7 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Op(op) => op::run(op).await,
         Operate::Explain(explain) => explain::run(explain).await,
         Operate::Doubt(doubt) => doubt::run(doubt).await,
+        Operate::A2a(a2a) => Box::pin(a2a::run(a2a)).await,
         Operate::Audit(audit) => audit::run(audit).await,
         Operate::Policy(policy) => policy::run(policy).await,
         Operate::Ledger(ledger) => ledger::run(ledger),

@@ -3,6 +3,7 @@
 pub(crate) mod alias;
 pub(crate) mod args;
 mod gateway;
+mod queue;
 pub(crate) mod settings;
 mod socket;
 
@@ -31,6 +32,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
+    let (retry, granted) = queue::retry()?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
     let _held = opened.hold()?;
@@ -139,6 +141,10 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     let public_server = server.clone();
     doors.spawn(async move { public_server.serve_over(public, tls).await });
+    let keeping = tokio::spawn({
+        let server = server.clone();
+        async move { server.keep_queue(retry, &granted).await }
+    });
     let books = tokio::spawn({
         let server = server.clone();
         async move { server.keep_books().await }
@@ -172,7 +178,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
             _ = interrupt.recv() => Err(Failure::Unfinished(live.count())),
         };
     }
-    let _ended = books.await;
+    let _ended = (books.await, keeping.await);
     note(&server, Action::Stopped, "")?;
     server.audit().checkpoint().map_err(hapax_server::ServerError::from)?;
     if let Some(directory) = &directory {

@@ -17,5 +17,5 @@ pub(crate) use explain::{explain, explain_key, explained};
 pub(crate) use keys::{add_key, keys, revoke_key};
 pub(crate) use list::{Filter, doubt, list, opened, pending, rows};
 pub(crate) use policies::{policies, revisions, set_policies};
-pub(crate) use resolve::{decide, resolve};
+pub(crate) use resolve::{decide, note, resolve};
 pub(crate) use step::step;

@@ -142,7 +142,8 @@ async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> R
         | Name::PageOperation
         | Name::PageResolve
         | Name::PageStyle
-        | Name::PageScript => {
+        | Name::PageScript
+        | Name::A2a(_) => {
             let said: TokenRequest = json(headers, body, limits).await?;
             (said.token, Said::Start)
         }

@@ -29,6 +29,13 @@ pub enum Action {
     /// The end of the file was not whole and was cut off.
     TornTail,
     Repair,
+    /// A lease is about to be taken back.
+    A2aRepair,
+    /// It was not: the task had moved.
+    A2aRepairRefused,
+    /// One pass of the retry scheduler.
+    A2aAutoRetrySchedulerScan,
+    A2aCompact,
     Import,
 }
 

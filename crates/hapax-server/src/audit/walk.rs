@@ -108,6 +108,10 @@ impl<'k> Walk<'k> {
                 | Action::Eviction
                 | Action::TornTail
                 | Action::Repair
+                | Action::A2aRepair
+                | Action::A2aRepairRefused
+                | Action::A2aAutoRetrySchedulerScan
+                | Action::A2aCompact
                 | Action::Import,
                 _,
             ) => {}

@@ -85,6 +85,8 @@ pub struct Identity {
     /// What the key is called, for logs and the audit.
     pub name: Arc<str>,
     pub(crate) capabilities: Vec<Capability>,
+    /// What it may do in the queue.
+    pub(crate) a2a: crate::a2a::Grants,
     /// Only these surfaces; all if `None`.
     pub(crate) surfaces: Option<Vec<String>>,
     pub(crate) state: Arc<TenantState>,

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::a2a::Grants;
+
 use super::{
     identity::{Capability, Identity, Role},
     tenant::TenantState,
@@ -120,6 +122,7 @@ impl Keys {
                 principal: entry.principal.as_deref().unwrap_or(&entry.name).into(),
                 name: entry.name.as_str().into(),
                 capabilities: capabilities(&entry).map_err(wrong)?,
+                a2a: grants(&entry),
                 surfaces: entry.surfaces.clone(),
                 state: Arc::clone(state),
             });
@@ -179,16 +182,32 @@ fn capabilities(entry: &ApiKey) -> Result<Vec<Capability>, String> {
         all.extend_from_slice(role.capabilities());
     }
     for name in &entry.capabilities {
-        let capability = Capability::parse(name)
-            .ok_or_else(|| format!("there is no capability `{name}`; use operate, read, resolve, metrics or admin"))?;
+        if Grants::parse(name).is_some() {
+            continue;
+        }
+        let capability = Capability::parse(name).ok_or_else(|| {
+            format!("there is no capability `{name}`; use operate, read, resolve, metrics, admin or a2a.…")
+        })?;
         all.push(capability);
     }
     all.sort_unstable();
     all.dedup();
-    if all.is_empty() {
+    if all.is_empty() && grants(entry).is_empty() {
         return Err("it may do nothing; give it `roles`, for instance [\"client\"]".to_owned());
     }
     Ok(all)
+}
+
+/// What it may do in the queue: what its roles bring, and what is named.
+fn grants(entry: &ApiKey) -> Grants {
+    let mut all = Grants::default();
+    for role in entry.roles.iter().filter_map(|name| Role::parse(name)) {
+        all.extend(Grants::of_role(role));
+    }
+    for grant in entry.capabilities.iter().filter_map(|name| Grants::parse(name)) {
+        all.extend(grant);
+    }
+    all
 }
 
 fn digest_of(hash: &str) -> Option<[u8; 32]> {

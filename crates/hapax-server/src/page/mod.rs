@@ -4,6 +4,8 @@ mod csrf;
 mod html;
 mod view;
 
+pub(crate) use html::escaped;
+
 use http::StatusCode;
 
 use crate::{

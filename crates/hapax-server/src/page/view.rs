@@ -51,7 +51,9 @@ pub(super) async fn live(app: &App, caller: &Caller, after: Option<Cursor>) -> R
         (true, Some(_)) => page.push_str("<p>Nothing among what was looked at, which is not everything.</p>"),
         (false, _) => table(&mut page, caller, &pending.items),
     }
-    page.push_str("</section><section><h2>Recent decisions</h2>");
+    page.push_str("</section>");
+    page.push_str(&crate::a2a::overview(app, caller).await);
+    page.push_str("<section><h2>Recent decisions</h2>");
     recent(&mut page, caller, &mine);
     page.push_str("</section>");
     Ok(page)
