@@ -20,6 +20,8 @@ mod ledger;
 mod pairs;
 #[cfg(feature = "peers")]
 mod peers;
+#[cfg(feature = "queue")]
+mod queue;
 mod sample;
 mod scratch;
 mod start;
@@ -54,6 +56,8 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("join", "a thousand waiters on one pending key", join::run),
     #[cfg(feature = "peers")]
     ("ledger", "durable pairs: the engine on the ledger, the raw log, fjall, SQLite", ledger::run),
+    #[cfg(feature = "queue")]
+    ("queue", "send, lease, post, ack, durable: the queue on the ledger, Redis Streams, PostgreSQL", queue::run),
     #[cfg(feature = "web")]
     ("replay", "duplicates answered by the gateway, beside nginx proxying and a bare server", web::replay),
     #[cfg(feature = "stores")]

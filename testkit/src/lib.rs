@@ -9,6 +9,7 @@ pub mod children;
 mod clock;
 mod dir;
 pub mod model;
+mod nats;
 mod postgres;
 mod proxy;
 mod redis;
@@ -18,6 +19,7 @@ mod spawner;
 
 pub use clock::FakeClock;
 pub use dir::TempDir;
+pub use nats::Nats;
 pub use postgres::{Postgres, program as postgres_program};
 pub use proxy::Proxy;
 pub use redis::Redis;

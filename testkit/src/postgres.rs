@@ -1,4 +1,8 @@
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     FakeClock, Server, TempDir,
@@ -25,6 +29,24 @@ impl Postgres {
     /// With settings of its own, as `name=value`.
     pub fn with(settings: &[&str]) -> Self {
         Self::launch(settings, false)
+    }
+
+    /// Durable, with TLS beside plain connections, with `server.pem` and `server-key.pem` of this directory.
+    pub fn with_tls(certificates: &Path) -> Self {
+        // It wants the key to be its own, and nobody else's to read.
+        let own = TempDir::new("certificates");
+        for name in ["server.pem", "server-key.pem"] {
+            fs::copy(certificates.join(name), own.join(name)).unwrap();
+            run(Command::new("chmod").arg("600").arg(own.join(name)));
+        }
+        if is_root() {
+            run(Command::new("chown").arg("-R").arg(USER).arg(own.path()));
+        }
+        let file = |setting: &str, name: &str| format!("{setting}={}", own.join(name).display());
+        let (certificate, key) = (file("ssl_cert_file", "server.pem"), file("ssl_key_file", "server-key.pem"));
+        // Read at the start, so the copies may go.
+        // The second address is one that no certificate of the tests names.
+        Self::launch(&["ssl=on", "listen_addresses=127.0.0.1,127.0.0.2", &certificate, &key], false)
     }
 
     /// Quick and forgetful, for what is not about durability.

@@ -7,8 +7,14 @@ use crate::program::{Program, passed_on};
 use crate::{process, servers};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
-const FEATURES: [(&str, &str); 5] =
-    [("ledger", "peers"), ("daemon", "web"), ("gateway", "web"), ("replay", "web"), ("store", "stores")];
+const FEATURES: [(&str, &str); 6] = [
+    ("ledger", "peers"),
+    ("daemon", "web"),
+    ("gateway", "web"),
+    ("queue", "queue"),
+    ("replay", "web"),
+    ("store", "stores"),
+];
 /// These start the product as a user would.
 const NEED_THE_PROGRAM: [&str; 3] = ["daemon", "gateway", "replay"];
 /// Allocations are counted by a program of their own, so that the counting is not measured along.

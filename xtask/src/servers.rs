@@ -14,6 +14,10 @@ struct Package {
 const PACKAGES: &[Package] = &[
     Package { name: "redis-server", shown_by: &["/usr/bin/redis-server", "/usr/local/bin/redis-server"] },
     Package { name: "postgresql", shown_by: &["/usr/lib/postgresql/*/bin/initdb", "/usr/local/bin/initdb"] },
+    Package {
+        name: "nats-server",
+        shown_by: &["/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"],
+    },
     // Gives a server another clock.
     Package { name: "faketime", shown_by: &["/usr/lib/*/faketime/libfaketimeMT.so.1"] },
     // Looks at the page.

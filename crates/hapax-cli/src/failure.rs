@@ -54,6 +54,10 @@ pub(crate) enum Failure {
     Trace(#[from] hapax_server::TraceError),
     #[error(transparent)]
     Client(#[from] hapax_client::Error),
+    #[error("no process runs in {}; start `hapax serve` there, or name another file to compare with [HX0160]", .data.display())]
+    NotRunning { data: PathBuf },
+    #[error(transparent)]
+    Retry(#[from] hapax_queue::SchedulerConfigError),
     #[error("{}: {why} [HX0142]", .path.display())]
     Transfer { path: PathBuf, why: String },
     #[error("{}, line {line}: {why}; nothing was imported. Take the export again [HX0141]", .path.display())]
@@ -75,7 +79,7 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => ExitCode::from(2),
-            Self::Setting { .. } | Self::Keys { .. } | Self::Trace(_) => ExitCode::from(2),
+            Self::Setting { .. } | Self::Keys { .. } | Self::Trace(_) | Self::Retry(_) => ExitCode::from(2),
             Self::Unfinished(_) => ExitCode::from(3),
             Self::Client(hapax_client::Error::InFlight(_)) => ExitCode::from(4),
             Self::Client(hapax_client::Error::Mismatch(_)) => ExitCode::from(5),
@@ -97,6 +101,7 @@ impl Failure {
             | Self::Secret { .. }
             | Self::Listen { .. }
             | Self::Server(_)
+            | Self::NotRunning { .. }
             | Self::Client(_)
             | Self::Signals(_)
             | Self::Demo(_)

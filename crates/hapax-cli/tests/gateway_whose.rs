@@ -35,7 +35,7 @@ impl Issuer {
         let random = SystemRandom::new();
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
         Self {
-            rsa: rsa::KeyPair::from_pkcs8(include_bytes!("fixtures/token-rsa-key.der")).unwrap(),
+            rsa: rsa::KeyPair::from_der(include_bytes!("fixtures/token-rsa-key.der")).unwrap(),
             ec: EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &random).unwrap(),
         }
     }

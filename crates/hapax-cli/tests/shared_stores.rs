@@ -243,3 +243,44 @@ fn verify_says_what_a_server_may_promise_and_leaves_nothing_behind() {
     assert_eq!(strict.status.code(), Some(1), "{}", said(&strict));
     assert!(said(&strict).contains("HX0009") && said(&strict).contains("appendonly"), "{}", said(&strict));
 }
+
+/// A store across a network that others can read and change. Its certificate has to be vouched for, by the machine's roots or
+/// by a file, and has to name the server; otherwise nothing is sent, least of all a password.
+#[test]
+fn a_store_by_tls_is_believed_only_with_a_certificate_that_is_vouched_for() {
+    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let (_redis, port) = Redis::with_tls(&certificates);
+    let postgres = Postgres::with_tls(&certificates);
+    let dir = Dir::new();
+    let ask = |url: &str, roots: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+        command.current_dir(dir.path()).args(["doubt", "list", "--store", url]);
+        command.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
+        command.envs(roots.map(|roots| ("SSL_CERT_FILE", roots)));
+        command.output().unwrap()
+    };
+    let postgres_at =
+        |host: &str, mode: &str| format!("postgres://postgres@{host}:{}/postgres?sslmode={mode}", postgres.port());
+    let ours = certificates.join("ca.pem");
+    for url in [
+        format!("rediss://localhost:{port}/"),
+        format!("rediss://127.0.0.1:{port}/"),
+        postgres_at("localhost", "require"),
+        postgres_at("127.0.0.1", "verify-full"),
+    ] {
+        let believed = ask(&url, Some(&ours));
+        assert!(believed.status.success(), "{url}: {}", said(&believed));
+        let stranger = ask(&url, None);
+        assert!(!stranger.status.success() && said(&stranger).contains("HX01"), "{url}: {}", said(&stranger));
+    }
+    // Another name for the same machine, which the certificate does not know.
+    for url in [format!("rediss://127.0.0.2:{port}/"), postgres_at("127.0.0.2", "require")] {
+        let refused = ask(&url, Some(&ours));
+        let text = said(&refused);
+        assert!(!refused.status.success() && text.contains("HX0131") && text.contains("certificate"), "{url}: {text}");
+    }
+    // Who asks for TLS never gets a plain connection instead.
+    let plain = Postgres::forgetful();
+    let refused = ask(&format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=require", plain.port()), Some(&ours));
+    assert!(!refused.status.success() && said(&refused).contains("HX0131"), "{}", said(&refused));
+}

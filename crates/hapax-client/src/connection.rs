@@ -33,7 +33,8 @@ impl Address {
         let (rest, tls) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
             (Some(rest), _) => (rest, false),
             (None, Some(rest)) if cfg!(feature = "tls") => (rest, true),
-            (None, Some(_) | None) => return Err(wrong()),
+            (None, Some(_)) => return Err(Error::NoTls(text.to_owned())),
+            (None, None) => return Err(wrong()),
         };
         let rest = rest.trim_end_matches('/');
         let (host, port) = match rest.rsplit_once(':') {
@@ -116,16 +117,27 @@ impl Pool {
         }
         match &self.address {
             Address::Tcp { host, port, tls: _ } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(Error::Unreachable)?;
+                let stream =
+                    TcpStream::connect((host.as_str(), *port)).await.map_err(|error| self.unreachable(error))?;
                 let _as_it_was = stream.set_nodelay(true);
                 #[cfg(feature = "tls")]
                 if let Some(tls) = &self.tls {
-                    return begin(tls.connect(host, stream).await.map_err(Error::Unreachable)?).await;
+                    return begin(tls.connect(host, stream).await.map_err(|error| self.unreachable(error))?).await;
                 }
                 begin(stream).await
             }
-            Address::Unix(path) => begin(UnixStream::connect(path).await.map_err(Error::Unreachable)?).await,
+            Address::Unix(path) => {
+                begin(UnixStream::connect(path).await.map_err(|error| self.unreachable(error))?).await
+            }
         }
+    }
+
+    fn unreachable(&self, error: std::io::Error) -> Error {
+        let at = match &self.address {
+            Address::Tcp { tls, .. } => format!("{}://{}", if *tls { "https" } else { "http" }, self.address.host()),
+            Address::Unix(path) => path.display().to_string(),
+        };
+        Error::Unreachable { at, error }
     }
 }
 

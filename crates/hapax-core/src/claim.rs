@@ -41,17 +41,16 @@ pub enum Claimed {
 }
 
 /// The one place where it is decided whose a range is. What is to be written comes first.
-pub const fn apply_claim(held: Option<&Claim>, by: Claimant, length: Millis, now: Stamp) -> (Option<Claim>, Claimed) {
+pub fn apply_claim(held: Option<&Claim>, by: Claimant, length: Millis, now: Stamp) -> (Option<Claim>, Claimed) {
     let ours = Claim { by, since: Anchor::Write, length };
     let Some(held) = held else { return (Some(ours), Claimed::Ours) };
     let end = held.end(now);
-    if u128::from_be_bytes(held.by.0) != u128::from_be_bytes(by.0) {
+    if held.by != by {
         // Whoever does not renew is taken to be gone; if it was only slow, the work is done twice and nothing else.
-        return if end.0 <= now.0 { (Some(ours), Claimed::Ours) } else { (None, Claimed::Others { until: end }) };
+        return if end <= now { (Some(ours), Claimed::Ours) } else { (None, Claimed::Others { until: end }) };
     }
     // A write for every page would cost more than the work: renewed when half of it is over.
-    let rest = end.since(now).0;
-    if rest > held.length.0 / 2 && held.length.0 == length.0 {
+    if end.since(now) > Millis(held.length.0 / 2) && held.length == length {
         (None, Claimed::Ours)
     } else {
         (Some(ours), Claimed::Ours)

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod policy;
 pub mod record;
 mod rules;
+pub mod task;
 mod ties;
 mod time;
 mod token;

@@ -265,8 +265,8 @@ impl Inner {
             nonce,
             fingerprint: prepared.fingerprint.clone(),
             effect: prepared.effect,
-            lease: prepared.lease,
-            owner: Arc::clone(&self.owner),
+            lease: self.lease_for(prepared),
+            owner: Arc::clone(prepared.owner.as_ref().unwrap_or(&self.owner)),
             started: prepared.started,
             epoch: prepared.epoch,
             admit,
@@ -275,6 +275,18 @@ impl Inner {
             ties: prepared.ties.clone(),
         };
         Ok((begin, running, room))
+    }
+
+    /// `None` leaves it to the policy, unless that is too short for this store.
+    fn lease_for(&self, prepared: &Prepared) -> Option<Millis> {
+        let shortest = self.shortest_lease();
+        let wanted = prepared.lease.unwrap_or(prepared.policy.lease);
+        if wanted < shortest { Some(shortest) } else { prepared.lease }
+    }
+
+    /// A store that estimates the time must not judge a lease by its error.
+    pub(crate) fn shortest_lease(&self) -> Millis {
+        Millis(self.store.clock_error().0.saturating_mul(10))
     }
 
     /// Makes room for one more record, where the policy says so.

@@ -140,6 +140,7 @@ impl InScope {
                 epoch: None,
                 wait: Wait::AsPolicy,
                 ties: None,
+                owner: None,
             })
         });
         Call { engine, prepared }
@@ -177,6 +178,8 @@ pub(crate) struct Prepared {
     pub(crate) epoch: Option<Epochs>,
     pub(crate) wait: Wait,
     pub(crate) ties: Option<Arc<Ties>>,
+    /// Who holds the attempt; `None`: this process.
+    pub(crate) owner: Option<Arc<str>>,
 }
 
 impl Prepared {
@@ -259,6 +262,11 @@ impl Call {
             Arc::make_mut(&mut prepared.scope).principal = Some(principal.into());
             prepared.about = OnceLock::new();
         })
+    }
+
+    /// Who holds the attempt, where that is not this process.
+    pub fn owner(self, owner: &str) -> Self {
+        self.set(|prepared| prepared.owner = Some(owner.into()))
     }
 
     /// Begin without the effect being under way: *start* comes before it.

@@ -301,6 +301,12 @@ impl Engine {
         &self.inner.gate
     }
 
+    /// A key for one purpose, in hexadecimal, from the engine's secret: the same after a restart where that is kept.
+    #[must_use]
+    pub fn derived_key(&self, purpose: &str) -> String {
+        self.inner.secret.digest_of(purpose, &[])
+    }
+
     /// Takes fingerprints as this engine does: keyed where it has a secret.
     #[must_use]
     pub fn printer(&self) -> &Printer {

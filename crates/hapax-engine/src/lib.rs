@@ -8,6 +8,7 @@ mod activity;
 mod ambient;
 mod beats;
 mod begin;
+mod beside;
 mod call;
 mod carry;
 mod caught;
@@ -70,6 +71,7 @@ pub use guard::{
 };
 pub use jobs::{JobError, Jobs};
 pub use key_generator::{KeyGenerator, KeyGeneratorError};
+pub use kinds::{Looked, Other};
 pub use leased::Settled;
 pub use memo::{MemoAnswer, MemoError, Memos};
 pub use once::OnceDone;

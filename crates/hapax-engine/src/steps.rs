@@ -58,6 +58,7 @@ impl Engine {
     }
 
     pub async fn renew(&self, id: &Id, token: Token, lease: Millis) -> Result<Stepped, EngineError> {
+        let lease = lease.max(self.inner.shortest_lease());
         self.step(id, Command::Renew { token, lease }).await
     }
 

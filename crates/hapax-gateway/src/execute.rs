@@ -110,11 +110,8 @@ async fn begin(
     head: &request::Parts,
     route: &Route,
 ) -> Result<(Taken, Begin), hapax_http::Answer> {
-    loop {
-        let taken = match route.pool.take().await {
-            Ok(taken) => taken,
-            Err(failure) => return Err(not_asked(route, &failure)),
-        };
+    for _ in 0..ROUNDS {
+        let taken = route.pool.take().await.map_err(|failure| not_asked(route, &failure))?;
         asking = match asking.begin_at_once(head).await {
             Ok(begun) => return Ok((taken, begun)),
             Err(asking) => asking,
@@ -124,7 +121,12 @@ async fn begin(
             return Err(answer);
         }
     }
+    let taken = route.pool.take().await.map_err(|failure| not_asked(route, &failure))?;
+    Ok((taken, asking.begin(head).await))
 }
+
+/// How often somebody else may be quicker between a look and a begin before it is waited for as it comes.
+const ROUNDS: usize = 8;
 
 /// Why there is no whole answer.
 enum Broken {

@@ -6,7 +6,7 @@ use hapax_core::{
     Policy,
     identity::{Grammar, KeySource, Pointer, Selection, Template},
     meaning::Answers,
-    policy::{MismatchInFlight, OnUncaptured},
+    policy::OnUncaptured,
 };
 use http::HeaderName;
 
@@ -36,7 +36,7 @@ pub(crate) struct Resolved {
     /// `None`: all of the body is compared.
     pub(crate) selection: Option<Selection>,
     pub(crate) kept: Kept,
-    /// The policy, with what the dialect says where the policy does not.
+    /// The policy, with what the dialect and the rules say where the policy does not.
     pub(crate) judging: Arc<Policy>,
     /// Whether the endpoint is part of the scope.
     pub(crate) per_endpoint: bool,
@@ -72,7 +72,7 @@ impl Resolved {
             query_names,
             selection,
             kept: Kept::by(&policy, &rules.secret_headers),
-            judging: judging(&policy, rules.dialect.mismatch_in_flight()),
+            judging: judging(&policy, rules),
             per_endpoint: match (rules.keys_per, policy.answers) {
                 (KeysPer::Tenant, _) | (KeysPer::AsPreset, Answers::Stripe) => false,
                 (KeysPer::Endpoint, _) | (KeysPer::AsPreset, Answers::Standard | Answers::Openwop) => true,
@@ -99,11 +99,13 @@ impl Resolved {
     }
 }
 
-fn judging(policy: &Arc<Policy>, in_flight: MismatchInFlight) -> Arc<Policy> {
-    match policy.mismatch_in_flight {
-        Some(_) => Arc::clone(policy),
-        None => Arc::new(Policy { mismatch_in_flight: Some(in_flight), ..Policy::clone(policy) }),
+fn judging(policy: &Arc<Policy>, rules: &Rules) -> Arc<Policy> {
+    let mismatch_in_flight = policy.mismatch_in_flight.or(Some(rules.dialect.mismatch_in_flight()));
+    let max_attempt = policy.max_attempt.or(rules.max_attempt);
+    if (mismatch_in_flight, max_attempt) == (policy.mismatch_in_flight, policy.max_attempt) {
+        return Arc::clone(policy);
     }
+    Arc::new(Policy { mismatch_in_flight, max_attempt, ..Policy::clone(policy) })
 }
 
 fn source_of(source: &KeySource) -> Result<Option<Source>, RulesError> {

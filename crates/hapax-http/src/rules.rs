@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use hapax_core::{
-    Effect, Id,
+    Effect, Id, Millis,
     identity::Surface,
     policy::{KeyRules, PolicyError},
 };
@@ -102,6 +102,7 @@ pub struct Rules {
     pub(crate) keys_per: KeysPer,
     pub(crate) per_principal: bool,
     pub(crate) limits: Limits,
+    pub(crate) max_attempt: Option<Millis>,
     pub(crate) secret_headers: Vec<HeaderName>,
     pub(crate) authorize: Option<Arc<dyn Authorize>>,
     pub(crate) overrides: Option<Arc<Override>>,
@@ -118,6 +119,7 @@ impl Rules {
             keys_per: KeysPer::default(),
             per_principal: false,
             limits: Limits::default(),
+            max_attempt: None,
             secret_headers: Vec::new(),
             authorize: None,
             overrides: None,
@@ -167,6 +169,14 @@ impl Rules {
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// How long an attempt may take up to its answer, where the policy does not say: whoever gives up by then has nothing to
+    /// renew a lease for. An answer that streams takes as long as it takes.
+    #[must_use]
+    pub const fn max_attempt(mut self, most: Millis) -> Self {
+        self.max_attempt = Some(most);
         self
     }
 

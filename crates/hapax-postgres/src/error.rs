@@ -71,6 +71,10 @@ pub(crate) fn shown(error: &Error) -> String {
     }
 }
 
+/// What to do about a server that cannot be believed.
+const CERTIFICATE: &str = "this machine's root certificates do not vouch for this name; name a file with the right ones in \
+                           SSL_CERT_FILE, or the server as its certificate does";
+
 pub(crate) fn next_step(error: &Error) -> &'static str {
     match error.code().map(SqlState::code) {
         Some("28P01" | "28000") => "check user and password in the URL",
@@ -83,6 +87,7 @@ pub(crate) fn next_step(error: &Error) -> &'static str {
         Some("57P01" | "57P02" | "57P03") => "it is stopping or starting, wait",
         Some("42P01") => "its tables are gone: open the store anew",
         Some(_) => "look at its log",
+        None if shown(error).contains("certificate") => CERTIFICATE,
         None => "check that it runs and that this machine may reach it; the next call connects anew",
     }
 }

@@ -24,6 +24,7 @@ mod row;
 mod scan;
 mod statement;
 mod store;
+mod tls;
 mod transactional;
 mod watch;
 

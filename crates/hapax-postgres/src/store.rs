@@ -21,6 +21,7 @@ use crate::{
     pool::{Pool, Shared},
     row::{self, Columns, signed, unsigned},
     statement::Sql,
+    tls::{self, Tls},
     watch::Listener,
 };
 
@@ -30,11 +31,18 @@ pub struct PostgresStore {
     pub(crate) pool: Shared,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) listener: Mutex<Option<Listener>>,
-    pub(crate) listen: Config,
+    pub(crate) listen: Reach,
     pub(crate) channel: String,
     pub(crate) removal_memory_ms: i64,
     durability: RwLock<Durability>,
     reread: AtomicU64,
+}
+
+/// Where a server is, and how one speaks to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reach {
+    pub(crate) config: Config,
+    pub(crate) tls: Tls,
 }
 
 /// How often a swap goes on when what stood in its way is gone by the time that it looks.
@@ -46,10 +54,10 @@ impl PostgresStore {
     }
 
     pub async fn open_with(options: Options) -> Result<Self, OpenError> {
-        let config = parse(&options.url)?;
-        let listen = options.listen_url.as_deref().map_or_else(|| Ok(config.clone()), parse)?;
-        let name = name_of(&config);
-        let pool = Arc::new(Pool::new(config, name.clone(), &options));
+        let reach = parse(&options.url)?;
+        let listen = options.listen_url.as_deref().map_or_else(|| Ok(reach.clone()), parse)?;
+        let name = name_of(&reach.config);
+        let pool = Arc::new(Pool::new(reach, name.clone(), &options));
         let mut client = first_session(&pool).await?;
         let settings = durability::ask(&client, &name).await?;
         if let Some(reason) = settings.refusal() {
@@ -181,9 +189,9 @@ impl PostgresStore {
 
 /// A session outside any pool, and what to call the server.
 pub(crate) async fn session(options: &Options) -> Result<(Client, String), OpenError> {
-    let config = parse(&options.url)?;
-    let name = name_of(&config);
-    let client = first_session(&Pool::new(config, name.clone(), options)).await?;
+    let reach = parse(&options.url)?;
+    let name = name_of(&reach.config);
+    let client = first_session(&Pool::new(reach, name.clone(), options)).await?;
     Ok((client, name))
 }
 
@@ -200,12 +208,14 @@ fn never(now: i64) -> Snapshot {
 }
 
 /// The words of the parser may hold parts of the URL, so they are not passed on.
-fn parse(url: &str) -> Result<Config, OpenError> {
-    let config: Config = url.parse().map_err(|_| OpenError::Url { reason: "it cannot be read".into() })?;
+fn parse(url: &str) -> Result<Reach, OpenError> {
+    let read = tls::spoken_plainly(url).parse();
+    let mut config: Config = read.map_err(|_| OpenError::Url { reason: "it cannot be read".into() })?;
     if config.get_hosts().is_empty() {
         return Err(OpenError::Url { reason: "it names no host".into() });
     }
-    Ok(config)
+    let tls = Tls::for_config(&mut config)?;
+    Ok(Reach { config, tls })
 }
 
 fn name_of(config: &Config) -> String {

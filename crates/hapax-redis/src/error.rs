@@ -6,7 +6,9 @@ use redis::RedisError;
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL itself is not repeated: it may hold a password.
-    #[error("this is not a Redis URL: {reason}; write redis://[user:password@]host[:port]/[database] [HX0130]")]
+    #[error(
+        "this is not a Redis URL: {reason}; write redis://[user:password@]host[:port]/[database], or rediss:// for TLS [HX0130]"
+    )]
     Url { reason: String },
     #[error("the key prefix {prefix:?} cannot be used: {reason} [HX0130]")]
     Prefix { prefix: String, reason: &'static str },
@@ -81,6 +83,10 @@ fn next_step(error: &RedisError, when: When) -> &'static str {
         (Some("OOM"), _) => "raise maxmemory",
         (Some("READONLY"), _) => "this is a replica: give the address of its master",
         (Some("LOADING"), _) => "it is reading its data after a start, wait",
+        (_, When::Connecting) if shown(error).contains("certificate") => {
+            "this machine's root certificates do not vouch for this name; name a file with the right ones in SSL_CERT_FILE, \
+             or the server as its certificate does"
+        }
         (_, When::Connecting) => "check that it runs and that this machine may reach it",
         (_, When::Asked) => "the next call connects anew",
     }

@@ -7,7 +7,7 @@ use hapax_store::{
     Swap, Usage, Waiters, Watch,
 };
 use parking_lot::{Mutex, RwLock};
-use redis::{Client, FromRedisValue, IntoConnectionInfo, Value};
+use redis::{Client, ConnectionAddr, FromRedisValue, IntoConnectionInfo, Value};
 
 use crate::{
     durability,
@@ -42,7 +42,8 @@ impl RedisStore {
             .as_str()
             .into_connection_info()
             .map_err(|error| OpenError::Url { reason: error.category().to_owned() })?;
-        let name = format!("redis://{}/{}", info.addr(), info.redis_settings().db());
+        let scheme = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) { "rediss" } else { "redis" };
+        let name = format!("{scheme}://{}/{}", info.addr(), info.redis_settings().db());
         let client = Client::open(info).map_err(|error| OpenError::Url { reason: error.category().to_owned() })?;
         let keys = Keys::new(&options.prefix)?;
         let links = Arc::new(Links::new(client, name, &options));

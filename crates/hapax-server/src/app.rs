@@ -16,16 +16,17 @@ use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    api,
+    a2a, api,
     audit::Audit,
     auth::{Auth, Capability, Identity, KeyFile},
     endpoint::{self, Endpoint, Found, Name, Needs},
-    http::{Handler, Query, Reply, Sent, problem},
+    http::{Bodies, BodyRoom, Handler, Peer, Query, Reply, Sent, problem},
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
     once, page,
     problem::Problem,
+    seal::Seal,
     tickets::Tickets,
     trace::{self, Here, Kind, Tracer},
 };
@@ -49,6 +50,8 @@ pub(crate) struct App {
     pub(crate) tickets: Tickets,
     pub(crate) limits: Arc<Limits>,
     pub(crate) auth: RwLock<Arc<Auth>>,
+    /// Changes with the keys, so that whoever listens can ask whether they still may.
+    pub(crate) auth_changes: watch::Sender<u64>,
     /// Who everybody is where nobody shows a key.
     pub(crate) anonymous: Arc<Identity>,
     pub(crate) metrics: Metrics,
@@ -62,9 +65,16 @@ pub(crate) struct App {
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
     pub(crate) gauges: Option<Gauges>,
+    /// Policies come with the file alone.
+    pub(crate) policies_by_file: bool,
+    pub(crate) queue: a2a::LazyQueue,
     pub(crate) document: OnceLock<Bytes>,
+    pub(crate) admin_document: OnceLock<Bytes>,
     pub(crate) tracer: Option<Arc<Tracer>>,
     pub(crate) readers: Arc<Semaphore>,
+    /// Bytes of bodies in flight.
+    pub(crate) bodies: Arc<Bodies>,
+    pub(crate) seal: Seal,
     pub(crate) stop: watch::Receiver<bool>,
 }
 
@@ -80,11 +90,21 @@ pub(crate) struct Caller {
     pub(crate) identity: Arc<Identity>,
     /// Behind the administrators' door, and nobody's tenant was named.
     pub(crate) sees_all: bool,
+    pub(crate) door: Door,
 }
 
 impl Caller {
-    pub(crate) fn sees(&self, tenant: &str) -> bool {
-        self.sees_all || self.identity.tenant.as_str() == tenant
+    pub(crate) fn sees(&self, tenant: &str, surface: &str) -> bool {
+        let is_theirs = self.sees_all || self.identity.tenant.as_str() == tenant;
+        is_theirs && self.identity.may_use(surface)
+    }
+
+    /// Whether this came by one of the administrators' doors: what is done then is written down.
+    pub(crate) fn is_administrator(&self) -> bool {
+        match self.door {
+            Door::Public => false,
+            Door::Admin | Door::Socket => true,
+        }
     }
 
     pub(crate) fn tenant(&self) -> &str {
@@ -144,12 +164,13 @@ impl AtDoor {
 impl App {
     async fn route(self: &Arc<Self>, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
         let (head, body) = request.into_parts();
+        let peer = head.extensions.get::<Peer>().copied();
         let found = endpoint::find(head.method.as_str(), head.uri.path(), door != Door::Public);
         if let Found::Endpoint(Endpoint { needs: Needs::Nothing, name, .. }, _) = &found {
-            return self.public(*name).await;
+            return self.public(*name, door).await;
         }
         // Who is not known learns nothing, not even which addresses there are.
-        let caller = self.authenticate(door, &head.headers).inspect_err(|_| {
+        let caller = self.authenticate(door, &head.headers, peer).inspect_err(|_| {
             self.metrics.unauthenticated.fetch_add(1, Relaxed);
         })?;
         let (endpoint, id) = match found {
@@ -162,7 +183,7 @@ impl App {
             return Err(Problem::too_many(detail, Millis::from_secs(1)));
         }
         match endpoint.needs {
-            Needs::Nothing => {}
+            Needs::Nothing | Needs::AnyKey => {}
             Needs::Key(capability) if caller.identity.can(capability) => {}
             Needs::Key(capability) => {
                 let detail = match capability {
@@ -185,21 +206,30 @@ impl App {
         let Some(query) = Query::parse(head.uri.query()) else {
             return Err(Problem::bad_request("the query cannot be read"));
         };
-        let body = Sent::Coming(body);
+        // What the body takes is given back when the answer is there: until then it is held somewhere.
+        let room = Arc::new(BodyRoom::new(&self.bodies, &caller.identity.state));
+        let body = Sent::Coming(body, Arc::clone(&room));
         if once::wanted(endpoint, &head.headers) {
             let asked = Asked { caller, headers: head.headers.clone(), query, id, body };
             // Rare, and large: the usual request does not carry its weight.
             return Box::pin(once::answer(self, endpoint, &head, asked)).await;
         }
         let asked = Asked { caller, headers: head.headers, query, id, body };
-        self.answer(endpoint.name, asked).await
+        let reader = endpoint.page.then(|| asked.caller.clone());
+        let answered = self.answer(endpoint.name, asked).await;
+        drop(room);
+        match (answered, reader) {
+            // Whoever looks at the page reads sentences, not JSON.
+            (Err(problem), Some(reader)) => Ok(page::refused(&reader, &problem)),
+            (answered, _) => answered,
+        }
     }
 
-    async fn public(&self, name: Name) -> Result<Reply, Problem> {
+    async fn public(&self, name: Name, door: Door) -> Result<Reply, Problem> {
         match name {
             Name::Health => Ok(api::health()),
             Name::Ready => api::ready(self).await,
-            Name::OpenApi => Ok(api::openapi(self)),
+            Name::OpenApi => Ok(api::openapi(self, door)),
             Name::OpenWop => Ok(api::openwop(self)),
             Name::PageStyle => Ok(page::style()),
             Name::PageScript => Ok(page::script()),
@@ -226,12 +256,13 @@ impl App {
             | Name::Page
             | Name::PageFragment
             | Name::PageOperation
-            | Name::PageResolve => Err(Problem::no_such_endpoint()),
+            | Name::PageResolve
+            | Name::A2a(_) => Err(Problem::no_such_endpoint()),
         }
     }
 
     /// What is decided, inside a span of its own where the request is traced.
-    pub(crate) async fn answer(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
+    pub(crate) async fn answer(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
         if self.tracer.is_none() {
             return self.decided(name, asked).await;
         }
@@ -243,7 +274,7 @@ impl App {
         Box::pin(trace::spanned(&decision, Kind::Internal, self.decided(name, asked), failed)).await
     }
 
-    async fn decided(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
+    async fn decided(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
         match name {
             Name::Begin => api::begin(self, asked).await,
             Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {
@@ -255,28 +286,35 @@ impl App {
             Name::Explain => api::explain(self, asked).await,
             Name::Doubt => api::doubt(self, asked).await,
             Name::Events => api::events(self, asked),
-            Name::Policies => Ok(api::policies(self)),
+            Name::Policies => Ok(api::policies(self, &asked.caller)),
             Name::SetPolicies => api::set_policies(self, asked).await,
             Name::Keys => api::keys(self),
             Name::AddKey => api::add_key(self, asked).await,
             Name::RevokeKey => api::revoke_key(self, asked).await,
             Name::Audit => api::audit(self, &asked),
             Name::Metrics => api::metrics(self, &asked.caller).await,
-            Name::Page => page::show(self, &asked.caller).await,
-            Name::PageFragment => page::fragment(self, &asked.caller).await,
+            Name::Page => page::show(self, &asked).await,
+            Name::PageFragment => page::fragment(self, &asked).await,
             Name::PageOperation => page::operation(self, asked).await,
             Name::PageResolve => page::resolve(self, asked).await,
+            Name::A2a(act) => a2a::answer(self, act, asked).await,
             Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
-                self.public(name).await
+                self.public(name, asked.caller.door).await
             }
         }
     }
 
     /// Who asks. A missing, a malformed and an unknown credential get the same answer.
-    fn authenticate(&self, door: Door, headers: &HeaderMap) -> Result<Caller, Problem> {
+    fn authenticate(&self, door: Door, headers: &HeaderMap, peer: Option<Peer>) -> Result<Caller, Problem> {
         let auth = Arc::clone(&self.auth.read());
         let identity = match (door, &*auth) {
-            (Door::Socket, Auth::None | Auth::Keys(_)) => Arc::clone(&self.anonymous),
+            (Door::Socket, Auth::None | Auth::Keys(_)) => match peer {
+                // Whoever the kernel says it is: that is who stands in the audit log.
+                Some(Peer::User(uid)) => {
+                    Arc::new(Identity { name: format!("uid {uid}").into(), ..Identity::clone(&self.anonymous) })
+                }
+                Some(Peer::Host(_)) | None => Arc::clone(&self.anonymous),
+            },
             (Door::Public | Door::Admin, Auth::None) => {
                 if !is_for_loopback(headers) {
                     // A page on the internet whose name was made to point here.
@@ -294,8 +332,14 @@ impl App {
             }
         };
         match door {
-            Door::Public => Ok(Caller { identity, sees_all: false }),
-            Door::Admin | Door::Socket => as_named(identity, headers),
+            Door::Public => match headers.get("hapax-tenant") {
+                // Ignoring it would answer about another tenant than the one that was meant.
+                Some(named) if named.as_bytes() != identity.tenant.as_str().as_bytes() => Err(Problem::forbidden(
+                    "a tenant is named at the administrators' door only; here the key says whose it is",
+                )),
+                Some(_) | None => Ok(Caller { identity, sees_all: false, door }),
+            },
+            Door::Admin | Door::Socket => as_named(identity, headers, door),
         }
     }
 
@@ -305,11 +349,11 @@ impl App {
 }
 
 /// Administrators may act for a tenant, which they name in a header; otherwise they see all of them.
-fn as_named(identity: Arc<Identity>, headers: &HeaderMap) -> Result<Caller, Problem> {
-    let Some(named) = headers.get("hapax-tenant") else { return Ok(Caller { identity, sees_all: true }) };
+fn as_named(identity: Arc<Identity>, headers: &HeaderMap, door: Door) -> Result<Caller, Problem> {
+    let Some(named) = headers.get("hapax-tenant") else { return Ok(Caller { identity, sees_all: true, door }) };
     let named = named.to_str().ok().and_then(|name| Tenant::new(name).ok());
     let tenant = named.ok_or_else(|| Problem::bad_request("the header `hapax-tenant` does not name a tenant"))?;
-    Ok(Caller { identity: Arc::new(Identity { tenant, ..Identity::clone(&identity) }), sees_all: false })
+    Ok(Caller { identity: Arc::new(Identity { tenant, ..Identity::clone(&identity) }), sees_all: false, door })
 }
 
 /// The key that came along: as a bearer token, or as the password of a browser's dialogue.

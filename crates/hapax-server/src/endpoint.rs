@@ -3,7 +3,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::{auth::Capability, wire};
+use crate::{a2a, auth::Capability, wire};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Name {
@@ -37,6 +37,15 @@ pub(crate) enum Name {
     PageResolve,
     PageStyle,
     PageScript,
+    /// The queue between agents.
+    A2a(a2a::Act),
+}
+
+impl Name {
+    /// What it is called in the document.
+    pub(crate) fn id(self) -> String {
+        if let Self::A2a(act) = self { format!("A2a{act:?}") } else { format!("{self:?}") }
+    }
 }
 
 /// Who may come in at which door.
@@ -45,6 +54,8 @@ pub(crate) enum Needs {
     /// Anybody.
     Nothing,
     Key(Capability),
+    /// Anybody with a key; the endpoint itself asks what the key may, once it knows what it is about.
+    AnyKey,
     /// Only behind the administrators' door.
     Admin,
 }
@@ -66,6 +77,8 @@ pub(crate) struct Endpoint {
     pub(crate) needs: Needs,
     pub(crate) summary: &'static str,
     pub(crate) request: Option<SchemaOf>,
+    /// The request is a text and no JSON.
+    pub(crate) takes_text: bool,
     pub(crate) query: &'static [Parameter],
     pub(crate) answers: &'static [(u16, &'static str, Content)],
     /// Not for programs: left out of the document.
@@ -78,7 +91,7 @@ pub(crate) struct Parameter {
     pub(crate) schema: SchemaOf,
 }
 
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
@@ -91,11 +104,15 @@ fn surface(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn state(_: &mut SchemaGenerator) -> Schema {
-    schemars::json_schema!({ "type": "string", "enum": ["pending", "open", "in_doubt", "committed", "rejected", "tombstone"] })
+    schemars::json_schema!({ "type": "string", "enum": crate::words::STATES.map(crate::words::state) })
 }
 
 fn page_size(_: &mut SchemaGenerator) -> Schema {
-    schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": 200 })
+    schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": crate::limits::PAGE })
+}
+
+fn rows(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": 256 })
 }
 
 fn anything(_: &mut SchemaGenerator) -> Schema {
@@ -105,6 +122,9 @@ fn anything(_: &mut SchemaGenerator) -> Schema {
 const CURSOR: Parameter =
     Parameter { name: "cursor", about: "Where to go on: `next` of the page before.", schema: text };
 const LIMIT: Parameter = Parameter { name: "limit", about: "How many at most; 50 if left out.", schema: page_size };
+const ROWS: Parameter = Parameter { name: "limit", about: "How many at most; 50 if left out.", schema: rows };
+const AFTER: Parameter =
+    Parameter { name: "after", about: "As `Last-Event-ID`, for whoever cannot send headers.", schema: text };
 const SURFACE: Parameter = Parameter { name: "surface", about: "Only of this surface.", schema: surface };
 const STATE: Parameter = Parameter { name: "state", about: "Only in this state.", schema: state };
 
@@ -115,14 +135,25 @@ const STEP: &[(u16, &str, Content)] = &[
     (409, "The token no longer counts, or it was decided otherwise.", Content::Problem),
 ];
 
-const fn endpoint(
+pub(crate) const fn endpoint(
     name: Name,
     method: &'static str,
     path: &'static str,
     needs: Needs,
     summary: &'static str,
 ) -> Endpoint {
-    Endpoint { name, method, path, needs, summary, request: None, query: &[], answers: &[], page: false }
+    Endpoint {
+        name,
+        method,
+        path,
+        needs,
+        summary,
+        request: None,
+        takes_text: false,
+        query: &[],
+        answers: &[],
+        page: false,
+    }
 }
 
 const fn step(name: Name, path: &'static str, summary: &'static str, request: SchemaOf) -> Endpoint {
@@ -227,6 +258,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         ..endpoint(Name::Doubt, "GET", "/v1/doubt", Needs::Key(Capability::Read), "What nobody knows the end of.")
     },
     Endpoint {
+        query: &[AFTER],
         answers: &[
             (200, "Events as they happen; `gap` where some were missed.", Content::Text("text/event-stream")),
             (400, "The request cannot be used.", Content::Problem),
@@ -243,11 +275,39 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         answers: &[(200, "The policies in force.", Content::Json(schema::<wire::PolicyList>))],
         ..endpoint(Name::Policies, "GET", "/v1/policies", Needs::Key(Capability::Read), "The policies in force.")
     },
-    endpoint(Name::SetPolicies, "PUT", "/v1/policies", Needs::Admin, "Put a policy file in force."),
-    endpoint(Name::Keys, "GET", "/v1/keys", Needs::Admin, "The keys in force, without anything to use them by."),
-    endpoint(Name::AddKey, "POST", "/v1/keys", Needs::Admin, "Put one more key in force, by its hash."),
-    endpoint(Name::RevokeKey, "POST", "/v1/keys:revoke", Needs::Admin, "Take a key out of force, by its name."),
-    endpoint(Name::Audit, "GET", "/v1/audit", Needs::Admin, "The newest rows of the audit log."),
+    Endpoint {
+        takes_text: true,
+        answers: &[
+            (200, "It is in force; what is odd about it.", Content::Json(anything)),
+            (400, "The file cannot be used.", Content::Problem),
+        ],
+        ..endpoint(Name::SetPolicies, "PUT", "/v1/policies", Needs::Admin, "Put a policy file in force.")
+    },
+    Endpoint {
+        answers: &[(200, "The keys.", Content::Json(anything))],
+        ..endpoint(Name::Keys, "GET", "/v1/keys", Needs::Admin, "The keys in force, without anything to use them by.")
+    },
+    Endpoint {
+        request: Some(anything),
+        answers: &[
+            (200, "It is in force.", Content::Json(anything)),
+            (409, "It cannot be added to the file, or there is none.", Content::Problem),
+        ],
+        ..endpoint(Name::AddKey, "POST", "/v1/keys", Needs::Admin, "Put one more key in force, by its hash.")
+    },
+    Endpoint {
+        request: Some(anything),
+        answers: &[
+            (200, "It is not in force any more.", Content::Json(anything)),
+            (409, "It cannot be taken out of the file, or there is none.", Content::Problem),
+        ],
+        ..endpoint(Name::RevokeKey, "POST", "/v1/keys:revoke", Needs::Admin, "Take a key out of force, by its name.")
+    },
+    Endpoint {
+        query: &[ROWS],
+        answers: &[(200, "Rows, oldest first.", Content::Json(anything))],
+        ..endpoint(Name::Audit, "GET", "/v1/audit", Needs::Admin, "The newest rows of the audit log.")
+    },
     Endpoint {
         answers: &[(200, "Prometheus' text form.", Content::Text("text/plain"))],
         ..endpoint(Name::Metrics, "GET", "/metrics", Needs::Key(Capability::Metrics), "Counters of this process.")
@@ -285,6 +345,11 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     page(Name::PageScript, "GET", "/page/live.js", Needs::Nothing),
 ];
 
+/// Every endpoint there is.
+pub(crate) fn all() -> impl Iterator<Item = &'static Endpoint> {
+    ENDPOINTS.iter().chain(a2a::ENDPOINTS)
+}
+
 /// Where an address leads.
 pub(crate) enum Found<'p> {
     Endpoint(&'static Endpoint, Option<&'p str>),
@@ -297,7 +362,7 @@ pub(crate) enum Found<'p> {
 pub(crate) fn find<'p>(method: &str, path: &'p str, admin: bool) -> Found<'p> {
     let asked = if method == "HEAD" { "GET" } else { method };
     let mut methods = Vec::new();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| admin || endpoint.needs != Needs::Admin) {
+    for endpoint in all().filter(|endpoint| admin || endpoint.needs != Needs::Admin) {
         if let Some(id) = matches(endpoint.path, path) {
             if endpoint.method == asked {
                 return Found::Endpoint(endpoint, id);
@@ -323,7 +388,7 @@ mod tests {
 
     #[test]
     fn every_endpoint_is_found_by_its_own_address_and_no_other_takes_it() {
-        for endpoint in ENDPOINTS {
+        for endpoint in all() {
             let path = endpoint.path.replace("{id}", &"a".repeat(64));
             match find(endpoint.method, &path, true) {
                 Found::Endpoint(found, _) => assert_eq!(found.name, endpoint.name, "{path}"),

@@ -8,6 +8,7 @@
 //! # }
 //! ```
 
+mod a2a;
 mod api;
 mod app;
 pub mod audit;
@@ -22,12 +23,15 @@ mod openapi;
 mod page;
 mod problem;
 mod records;
+mod seal;
 mod server;
 mod tickets;
 mod trace;
 pub mod wire;
 mod words;
 
+/// What travels to and from the queue.
+pub use a2a::wire as queue_wire;
 pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};
@@ -35,9 +39,10 @@ pub use metrics::Gauge;
 pub use problem::{Next, Problem};
 pub use server::{Server, ServerBuilder, ServerError};
 pub use trace::{Exporter, TraceError, Traced, Tracer};
+pub use words::time as wall_time;
 
-/// The OpenAPI document, as served at `/openapi.json`.
+/// The OpenAPI document, as served at `/openapi.json` to tenants; at the administrators' door there is more in it.
 #[must_use]
 pub fn openapi_document() -> serde_json::Value {
-    openapi::document()
+    openapi::document(false)
 }

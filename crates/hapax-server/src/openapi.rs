@@ -4,22 +4,22 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    endpoint::{Content, ENDPOINTS, Endpoint, Needs},
+    endpoint::{Content, Endpoint, Needs, all},
     once,
     wire::ProblemWire,
 };
 
-/// The document. Administrators' endpoints and pages for people are not in it.
-pub(crate) fn document() -> Value {
+/// The document of one door: administrators' endpoints are in theirs alone. Pages for people are in neither.
+pub(crate) fn document(admin: bool) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     let problem = generator.subschema_for::<ProblemWire>();
     let mut paths: Map<String, Value> = Map::new();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.page && endpoint.needs != Needs::Admin) {
+    for endpoint in all().filter(|endpoint| !endpoint.page && (admin || endpoint.needs != Needs::Admin)) {
         let mut operation = json!({
-            "operationId": format!("{:?}", endpoint.name),
+            "operationId": endpoint.name.id(),
             "summary": endpoint.summary,
             "responses": {},
         });
@@ -47,6 +47,10 @@ pub(crate) fn document() -> Value {
             operation["requestBody"] =
                 json!({ "required": true, "content": { "application/json": { "schema": schema } } });
         }
+        if endpoint.takes_text {
+            let schema = json!({ "type": "string" });
+            operation["requestBody"] = json!({ "required": true, "content": { "text/plain": { "schema": schema } } });
+        }
         for (status, about, content) in answers(endpoint) {
             let content = match content {
                 Content::Json(schema) => json!({ "application/json": { "schema": schema(&mut generator) } }),
@@ -59,7 +63,7 @@ pub(crate) fn document() -> Value {
         }
         operation["security"] = match endpoint.needs {
             Needs::Nothing => json!([]),
-            Needs::Key(_) | Needs::Admin => json!([{ "key": [] }]),
+            Needs::Key(_) | Needs::AnyKey | Needs::Admin => json!([{ "key": [] }]),
         };
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method.to_lowercase()] = operation;
@@ -102,7 +106,7 @@ fn answers(endpoint: &Endpoint) -> Vec<(u16, &'static str, Content)> {
         more(410, "It was done too long ago to say how.");
         more(422, "The key was used for another request.");
     }
-    if endpoint.request.is_some() {
+    if endpoint.request.is_some() || endpoint.takes_text {
         more(408, "The body came too slowly.");
         more(413, "The body is too large.");
         more(415, "The body is not declared as JSON.");

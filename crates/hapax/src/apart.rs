@@ -67,6 +67,12 @@ impl Apart {
                 let options = options.removal_memory(Self::REMOVAL_MEMORY);
                 Ok(Arc::new(hapax_postgres::PostgresStore::open_with(options).await?))
             }
+            #[cfg(feature = "nats")]
+            "nats" => {
+                let options = hapax_nats::Options::new(url).bucket(self.bucket(room));
+                let options = options.removal_memory(Self::REMOVAL_MEMORY);
+                Ok(Arc::new(hapax_nats::NatsStore::open_with(options).await?))
+            }
             _ => crate::open_store(url).await.and(Err(StoreUrlError::Together)),
         }
     }
@@ -99,6 +105,17 @@ impl Apart {
                     hapax_postgres::erase(&hapax_postgres::Options::new(url).schema(self.schema(room))).await?;
                 }
             }
+            #[cfg(feature = "nats")]
+            "nats" => {
+                for room in rooms {
+                    let options = hapax_nats::Options::new(url).bucket(self.bucket(room));
+                    hapax_nats::NatsStore::open_with(options)
+                        .await?
+                        .erase()
+                        .await
+                        .map_err(hapax_nats::OpenError::from)?;
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -113,6 +130,11 @@ impl Apart {
     #[cfg(feature = "redis")]
     fn prefix(&self, room: u32) -> String {
         format!("{}:{room}:", self.name)
+    }
+
+    #[cfg(feature = "nats")]
+    fn bucket(&self, room: u32) -> String {
+        format!("{}-{room}", self.name)
     }
 
     #[cfg(feature = "postgres")]

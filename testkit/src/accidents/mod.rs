@@ -13,7 +13,7 @@ use hapax_core::Preset;
 use hapax_engine::{Call, Engine, Policies, Settings};
 use hapax_store::{BoxFuture, Store};
 
-use crate::{Postgres, Redis};
+use crate::{Nats, Postgres, Redis};
 
 pub use crew::{count_together, share_keys, skewed, skewed_clocks_change_nothing};
 pub use late::{a_begin_that_lands_after_it_was_disowned_conflicts, a_begin_that_lands_after_its_release_conflicts};
@@ -22,7 +22,7 @@ pub use network::{
     wakes_reach_other_processes,
 };
 pub use outage::{a_pause_past_the_lease_runs_nothing_twice, what_was_acknowledged_survives_kill_9};
-pub use trips::each_step_is_one_round_trip;
+pub use trips::{each_step_is_one_round_trip, each_step_is_one_round_trip_but_a_duplicate};
 
 /// Opens a store on the same data each time, through this port. Where answers are lost or held up, it should wait for them
 /// no longer than [`HASTY`]; else for [`ANSWER`], so that a slow disk is no accident.
@@ -64,7 +64,7 @@ macro_rules! server {
     )+};
 }
 
-server!(Redis, Postgres);
+server!(Redis, Postgres, Nats);
 
 /// An engine that waits for its store as long as that waits for its server.
 pub fn engine(store: Arc<dyn Store>) -> Engine {

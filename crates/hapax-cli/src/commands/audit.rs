@@ -44,10 +44,9 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
                 .into_iter()
                 .flatten()
                 .map(|row| {
-                    ["n", "at", "actor", "action", "subject", "detail"]
-                        .iter()
-                        .map(|name| show::text(row, name))
-                        .collect()
+                    let [n, actor, action, subject] =
+                        ["n", "actor", "action", "subject"].map(|name| show::text(row, name));
+                    vec![n, show::time(row, "at"), actor, action, subject, show::members(&row["detail"])]
                 })
                 .collect();
             show::table(&["ROW", "AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"], &rows);

@@ -1,7 +1,9 @@
 //! The commands that look at, and decide, what a store holds: through the running process, or by opening the ledger.
 
+mod a2a;
 mod audit;
 mod bench;
+mod beside;
 mod config;
 mod doubt;
 mod explain;
@@ -12,6 +14,7 @@ mod policy;
 mod reach;
 mod show;
 mod verify;
+mod who;
 
 use clap::Subcommand;
 
@@ -27,6 +30,9 @@ pub(crate) enum Operate {
     /// What nobody knows the end of.
     #[command(subcommand)]
     Doubt(doubt::Doubt),
+    /// Tasks between agents: leased, never silently handed out twice.
+    #[command(subcommand)]
+    A2a(a2a::A2a),
     /// What operators did.
     #[command(subcommand)]
     Audit(audit::Audit),
@@ -62,6 +68,7 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Op(op) => op::run(op).await,
         Operate::Explain(explain) => explain::run(explain).await,
         Operate::Doubt(doubt) => doubt::run(doubt).await,
+        Operate::A2a(a2a) => Box::pin(a2a::run(a2a)).await,
         Operate::Audit(audit) => audit::run(audit).await,
         Operate::Policy(policy) => policy::run(policy).await,
         Operate::Ledger(ledger) => ledger::run(ledger),

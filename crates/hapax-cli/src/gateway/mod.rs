@@ -1,5 +1,6 @@
 //! `hapax gateway`.
 
+mod books;
 mod effective;
 mod running;
 mod secret;
@@ -14,6 +15,7 @@ use tokio::{
 };
 
 use crate::{args::GatewayArgs, failure::Failure, store};
+use books::Books;
 pub(crate) use effective::Effective;
 pub(crate) use running::Running;
 pub(crate) use secret::kept_in as kept_secret;
@@ -38,24 +40,28 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
     let running = Running::start(&effective, &engine, secrets).await?;
 
+    let books = Books::open(&engine, opened.directory.clone())?;
     say_hello(&effective, &running.address, &*opened.store, &running.setup().tenants());
     let mut tidying = interval(Duration::from_secs(2));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload(&args, &engine, &running),
+            _ = hangup.recv() => reload(&args, &engine, &running, &books),
             _ = tidying.tick() => running.setup().tidy(),
         }
     }
     eprintln!("hapax: stopping; live work comes to its end, a second signal ends it at once");
     running.stop();
     let live = running.live();
-    tokio::select! {
-        ended = running.ended() => ended?,
-        _ = terminate.recv() => return Err(Failure::Unfinished(live.count())),
-        _ = interrupt.recv() => return Err(Failure::Unfinished(live.count())),
-    }
+    let ended = tokio::select! {
+        ended = running.ended() => ended,
+        _ = terminate.recv() => Err(Failure::Unfinished(live.count())),
+        _ = interrupt.recv() => Err(Failure::Unfinished(live.count())),
+    };
+    let closed = books.close().await;
+    ended?;
+    closed?;
     eprintln!("hapax: stopped");
     Ok(())
 }
@@ -77,16 +83,17 @@ fn say_hello(effective: &Effective, address: &str, store: &dyn Store, tenants: &
 }
 
 /// Puts the file in force again, all of it or nothing of it.
-fn reload(args: &GatewayArgs, engine: &Engine, running: &Running) {
-    match reloaded(args, engine, running) {
+fn reload(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books) {
+    match reloaded(args, engine, running, books) {
         Ok(()) => eprintln!("hapax: reloaded"),
         Err(failure) => eprintln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
 }
 
-fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running) -> Result<(), Failure> {
+fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books) -> Result<(), Failure> {
     let effective = Effective::read(args)?;
     let setup = running.prepare(&effective, &effective.policies, engine)?;
+    books.policies(&effective.policies)?;
     running.reload(setup, || engine.reload(effective.policies));
     Ok(())
 }

@@ -3,6 +3,7 @@
 pub(crate) mod alias;
 pub(crate) mod args;
 mod gateway;
+mod queue;
 pub(crate) mod settings;
 mod socket;
 
@@ -31,6 +32,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
+    let (retry, granted) = queue::retry()?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
     let _held = opened.hold()?;
@@ -87,6 +89,10 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         address => Some(listen(address).await?),
     };
     let at = |listener: &TcpListener| listener.local_addr().map_or_else(|_| String::new(), |at| at.to_string());
+    // A door that must not be opened is said before anything else is.
+    for listener in [&public].into_iter().chain(&admin) {
+        server.may_serve(listener)?;
+    }
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
@@ -135,6 +141,10 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     let public_server = server.clone();
     doors.spawn(async move { public_server.serve_over(public, tls).await });
+    let keeping = tokio::spawn({
+        let server = server.clone();
+        async move { server.keep_queue(retry, &granted).await }
+    });
     let books = tokio::spawn({
         let server = server.clone();
         async move { server.keep_books().await }
@@ -168,7 +178,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
             _ = interrupt.recv() => Err(Failure::Unfinished(live.count())),
         };
     }
-    let _ended = books.await;
+    let _ended = (books.await, keeping.await);
     note(&server, Action::Stopped, "")?;
     server.audit().checkpoint().map_err(hapax_server::ServerError::from)?;
     if let Some(directory) = &directory {
@@ -184,7 +194,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn note(server: &Server, action: Action, subject: &str) -> Result<(), Failure> {
+pub(crate) fn note(server: &Server, action: Action, subject: &str) -> Result<(), Failure> {
     let detail = serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "process": std::process::id() });
     server.audit().append("hapax", action, subject, detail).map_err(hapax_server::ServerError::from)?;
     Ok(())
@@ -219,6 +229,8 @@ fn log_of(settings: &Settings) -> Log {
 fn limits_of(settings: &Settings) -> Result<Limits, Failure> {
     Ok(Limits {
         connections: settings.number("connections")?,
+        // A quarter is left to others, however many one address asks for.
+        connections_per_peer: settings.number("connections")?.div_ceil(4).saturating_mul(3),
         body: settings.number("body_bytes")?,
         readers: settings.number("readers")?,
         readers_per_tenant: settings.number("readers_per_tenant")?,

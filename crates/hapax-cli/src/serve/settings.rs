@@ -46,7 +46,7 @@ pub(super) const KNOBS: [(&str, &str); 21] = [
 
 const FILE: &str = "hapax.toml";
 /// Other readers' tables.
-const OTHERS: [&str; 7] = ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route"];
+pub(crate) const OTHERS: [&str; 7] = ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route"];
 
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -300,6 +300,15 @@ mod tests {
         assert!(error.unwrap_err().contains("two different values"));
         let error = merged("[idempotency]\ndefault_ttl_houres = 24\n", &[], &plain).unwrap_err();
         assert!(error.contains("did you mean `default_ttl_hours`"), "{error}");
+        for (name, value, rule) in [
+            ("IDEMPOTENCY_PENDING_TTL_SECONDS", "true", "a number from 0 on"),
+            ("IDEMPOTENCY_WAIT_FOR_PENDING", "30", "true or false"),
+            ("IDEMPOTENCY_MAX_ENTRIES", "1.5", "a whole number"),
+            ("IDEMPOTENCY_PENDING_TTL_SECOND", "90", "did you mean `IDEMPOTENCY_PENDING_TTL_SECONDS`"),
+        ] {
+            let error = merged("", &[(name, value)], &plain).unwrap_err();
+            assert!(error.contains(name) && error.contains(rule), "{error}");
+        }
         let error = merged("", &[("IDEMPOTENCY_MAX_ENTRIES", "many")], &plain).unwrap_err();
         assert!(error.contains("IDEMPOTENCY_MAX_ENTRIES"), "{error}");
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use hapax_core::{
-    Effect,
+    Effect, Millis,
     identity::{KeySource, Secret, Surface, Tenant},
     policy::KeyRules,
 };
@@ -82,15 +82,15 @@ impl Config {
         let mut egress = Vec::new();
         for (name, place) in &self.egress {
             let prefix = format!("/egress/{name}");
-            let guard = guarding.guard(standard()?)?;
             let pool = pools.pool(place)?;
+            let guard = guarding.guard(standard()?, &pool)?;
             let route =
                 Route { pattern: None, guard, protect: true, reauthorizes: false, pool, host: place.host, prefix };
             egress.push((name.clone(), Arc::new(route)));
         }
         let otherwise = Route {
             pattern: None,
-            guard: guarding.guard(standard()?)?,
+            guard: guarding.guard(standard()?, &otherwise.0)?,
             protect: true,
             reauthorizes: false,
             pool: Arc::clone(&otherwise.0),
@@ -144,7 +144,9 @@ struct Guarding<'s> {
 }
 
 impl Guarding<'_> {
-    fn guard(&self, rules: Rules) -> Result<Guard, RulesError> {
+    /// Nothing is waited for after the upstream's time is over, so nobody is told after it that something runs.
+    fn guard(&self, rules: Rules, pool: &Pool) -> Result<Guard, RulesError> {
+        let rules = rules.max_attempt(Millis::from_std(pool.timing.whole));
         Guard::under(self.engine.clone(), rules, self.policies)
     }
 
@@ -166,7 +168,7 @@ impl Guarding<'_> {
         }
         Ok(Route {
             pattern: Some(rules.pattern.clone()),
-            guard: self.guard(guarded)?,
+            guard: self.guard(guarded, &pool)?,
             protect: rules.protect,
             reauthorizes: rules.reauthorize.is_some(),
             pool,

@@ -184,6 +184,9 @@ impl Pool {
         *idle = good;
         drop(idle);
         drop::<Vec<_>>(old);
+        // A crowd may have made several of these; one is enough for whoever comes next.
+        let mut first = true;
+        self.shared.lock().retain(|connection| std::mem::take(&mut first) || connection.is_busy(self.timing.streams));
     }
 }
 

@@ -36,6 +36,11 @@ impl Shared {
         self.sender.is_closed()
     }
 
+    /// Whether any of its streams is taken.
+    pub(super) fn is_busy(&self, streams: usize) -> bool {
+        self.streams.available_permits() < streams
+    }
+
     /// Whether it is the same connection.
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.streams, &other.streams)

@@ -113,7 +113,9 @@ impl Running {
     }
 
     /// Its answer is passed on while it comes, and recorded before its end.
-    pub fn stream(self, head: &response::Parts, capture: bool) -> Streaming {
+    pub fn stream(mut self, head: &response::Parts, capture: bool) -> Streaming {
+        // The route's own limit was for the time up to here.
+        self.ticket = self.ticket.under(&self.resolved.policy);
         Streaming::new(self, head, capture)
     }
 

@@ -3,8 +3,10 @@ use hapax_engine::{Begun, Call, Wait, downstream_key};
 use http::StatusCode;
 use tokio::time::Instant;
 
+use super::resolve::note;
 use crate::{
     app::{App, Asked, Caller},
+    audit::Action,
     http::{Reply, answer, json},
     log::Level,
     metrics::Told,
@@ -52,8 +54,13 @@ type Asking = (Id, [u8; 8], Told, Result<Reply, Problem>);
 
 async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Asking, Problem> {
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
+    let surface = wanted.surface.clone();
     let call = prepared(app, caller, wanted)?;
     let (id, key_hash) = (call.id()?, call.key_hash()?);
+    if caller.is_administrator() {
+        let detail = serde_json::json!({ "step": "begin", "as_tenant": acting_for(caller), "surface": surface });
+        note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await?;
+    }
     let under_way = caller.identity.state.begin();
     // With too many of them nobody waits any more: they are told at once that it is in flight.
     let call = if under_way.others >= app.limits.begins_per_tenant { call.wait(Wait::No) } else { call };
@@ -73,7 +80,7 @@ async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Asking,
                 fence: ticket.fence().0,
                 downstream_key: downstream_key(&id),
             };
-            app.tickets.keep(ticket, caller.tenant());
+            app.tickets.keep(ticket, caller.tenant(), &surface);
             (Told::Execute, Verdicts::Execute(given))
         }
         Begun::Replay(replayed) => {
@@ -145,6 +152,11 @@ fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Pr
         call = call.epoch(epoch.caller, epoch.current);
     }
     Ok(call)
+}
+
+/// Whose operation an administrator is at; `None`: anybody's.
+pub(super) fn acting_for(caller: &Caller) -> Option<&str> {
+    (!caller.sees_all).then(|| caller.tenant())
 }
 
 /// The call that a surface, a scope and a key stand for.

@@ -75,6 +75,7 @@ pub(crate) async fn revoke_key(app: &App, asked: Asked) -> Result<Reply, Problem
 
 fn put_in_force(app: &App, keys: Keys) {
     *app.auth.write() = Arc::new(Auth::Keys(keys));
+    app.auth_changes.send_modify(|number| *number += 1);
 }
 
 fn file(app: &App) -> Result<&KeyFile, Problem> {

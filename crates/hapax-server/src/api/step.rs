@@ -9,9 +9,13 @@ use hapax_core::{
 use hapax_engine::{EngineError, Stepped, Ticket};
 use http::StatusCode;
 
-use super::begin::lease_of;
+use super::{
+    begin::{acting_for, lease_of},
+    resolve::note,
+};
 use crate::{
     app::{App, Asked, Caller},
+    audit::Action,
     endpoint::Name,
     http::{Reply, Sent, answer, json},
     log::Level,
@@ -33,6 +37,17 @@ enum Said {
 }
 
 impl Said {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Renew(_) => "renew",
+            Self::Complete(_) => "complete",
+            Self::Reject(_) => "reject",
+            Self::Fail(_) => "fail",
+            Self::Release(_) => "release",
+        }
+    }
+
     const fn has_outcome(&self) -> bool {
         match self {
             Self::Complete(_) | Self::Reject(_) | Self::Fail(_) => true,
@@ -55,7 +70,11 @@ pub(crate) async fn step(app: &App, name: Name, asked: Asked) -> Result<Reply, P
     let token = Token::parse(&token)
         .ok_or_else(|| Problem::bad_request("`token` is not one that begin has given: a number, a dot, 32 digits"))?;
     let (ends, has_outcome) = (said.ends(), said.has_outcome());
-    let stepped = match app.tickets.get(&id, token, caller.tenant()) {
+    if caller.is_administrator() {
+        let detail = serde_json::json!({ "step": said.name(), "as_tenant": acting_for(&caller) });
+        note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await?;
+    }
+    let stepped = match app.tickets.get(&id, token, &caller) {
         Some(ticket) => with_ticket(app, &ticket, said).await,
         None => with_token(app, &caller, &id, token, said).await,
     };
@@ -123,7 +142,8 @@ async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> R
         | Name::PageOperation
         | Name::PageResolve
         | Name::PageStyle
-        | Name::PageScript => {
+        | Name::PageScript
+        | Name::A2a(_) => {
             let said: TokenRequest = json(headers, body, limits).await?;
             (said.token, Said::Start)
         }
@@ -166,7 +186,7 @@ async fn with_token(app: &App, caller: &Caller, id: &Id, token: Token, said: Sai
     let engine = &app.engine;
     let seen = records::read(engine, id).await?;
     // Somebody else's reads as nothing: the same answer, and nothing is touched.
-    if seen.as_ref().is_some_and(|seen| !caller.sees(&seen.record.about.tenant)) {
+    if seen.as_ref().is_some_and(|seen| !caller.sees(&seen.record.about.tenant, &seen.record.about.surface)) {
         return Ok(match said {
             Said::Release(_) => Stepped::Done(Done { already: true, late: false }),
             Said::Start | Said::Renew(_) | Said::Complete(_) | Said::Reject(_) | Said::Fail(_) => Stepped::Fenced,

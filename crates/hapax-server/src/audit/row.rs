@@ -16,6 +16,8 @@ pub enum Action {
     Resolve,
     /// The decision was not taken: the state had moved.
     ResolveRefused,
+    /// An administrator is about to begin an operation, or to say how it ended.
+    Operate,
     PolicyChange,
     KeysChange,
     /// Answers were given up to make room.
@@ -27,6 +29,13 @@ pub enum Action {
     /// The end of the file was not whole and was cut off.
     TornTail,
     Repair,
+    /// A lease is about to be taken back.
+    A2aRepair,
+    /// It was not: the task had moved.
+    A2aRepairRefused,
+    /// One pass of the retry scheduler.
+    A2aAutoRetrySchedulerScan,
+    A2aCompact,
     Import,
 }
 

@@ -102,11 +102,16 @@ impl<'k> Walk<'k> {
                 | Action::Stopped
                 | Action::Resolve
                 | Action::ResolveRefused
+                | Action::Operate
                 | Action::PolicyChange
                 | Action::KeysChange
                 | Action::Eviction
                 | Action::TornTail
                 | Action::Repair
+                | Action::A2aRepair
+                | Action::A2aRepairRefused
+                | Action::A2aAutoRetrySchedulerScan
+                | Action::A2aCompact
                 | Action::Import,
                 _,
             ) => {}

@@ -1,24 +1,28 @@
 //! Reads a request's body, no further and no longer than it may.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
+use hapax_core::Millis;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 
+use super::room::BodyRoom;
 use crate::{limits::Limits, problem::Problem};
 
-/// A request's body: still on its way, or read already.
+/// A request's body: still on its way, with the room that it takes, or read already.
 #[derive(Debug)]
 pub(crate) enum Sent {
-    Coming(Incoming),
+    Coming(Incoming, Arc<BodyRoom>),
     Whole(Bytes),
 }
 
 pub(crate) async fn bytes(body: Sent, limits: &Limits) -> Result<Bytes, Problem> {
-    let body = match body {
-        Sent::Coming(body) => body,
+    let (body, room) = match body {
+        Sent::Coming(body, room) => (body, room),
         Sent::Whole(bytes) => return Ok(bytes),
     };
     let too_large = || Problem::too_large(limits.body);
@@ -32,8 +36,13 @@ pub(crate) async fn bytes(body: Sent, limits: &Limits) -> Result<Bytes, Problem>
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return Err(Problem::bad_request("the body broke off; send it again")) };
             let Ok(data) = frame.into_data() else { continue };
-            if all.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > limits.body {
+            let sum = all.len() + first.as_ref().map_or(0, Bytes::len) + data.len();
+            if sum > limits.body {
                 return Err(too_large());
+            }
+            if !room.grow_to(sum) {
+                let detail = "as many bytes are in flight as may; send it again when some have been answered";
+                return Err(Problem::too_many(detail, Millis::from_secs(1)));
             }
             // Most bodies come in one piece, which is then taken as it is.
             match first.take() {

@@ -4,7 +4,7 @@ use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::accept::{Greeted, Source};
+use super::accept::{Greeted, Peer, Source};
 
 /// Connections that speak TLS.
 pub(crate) struct Tls {
@@ -26,7 +26,7 @@ impl Source for Tls {
     type Ready = TlsStream<TcpStream>;
     const PLAIN: bool = false;
 
-    async fn take(&self) -> io::Result<Self::Stream> {
+    async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
         self.listener.take().await
     }
 

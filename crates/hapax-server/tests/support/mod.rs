@@ -10,7 +10,10 @@ use hapax_engine::{Engine, Policies, Settings};
 use hapax_server::{Auth, Keys, Limits, Server, hash_key};
 use hapax_store::{MemoryStore, Store};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 
 pub(crate) struct Running {
     pub(crate) server: Server,
@@ -126,4 +129,41 @@ pub(crate) async fn step(client: &Client, ticket: &Value, verb: &str, more: Valu
     }
     let path = format!("/v1/operations/{}:{verb}", ticket["operation"].as_str().unwrap());
     ask(client, "POST", &path, said).await
+}
+
+pub(crate) async fn connect(address: &str) -> TcpStream {
+    TcpStream::connect(address.strip_prefix("http://").unwrap()).await.unwrap()
+}
+
+/// A reader of events, and what it has read.
+pub(crate) struct Feed {
+    stream: TcpStream,
+    pub(crate) text: String,
+}
+
+/// `more`: further header lines.
+pub(crate) async fn feed(address: &str, more: &str) -> Feed {
+    let mut stream = connect(address).await;
+    let request = format!("GET /v1/events HTTP/1.1\r\nhost: localhost\r\n{more}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    Feed { stream, text: String::new() }
+}
+
+impl Feed {
+    /// Reads until `wanted` has come so often.
+    pub(crate) async fn until(&mut self, times: usize, wanted: &str) {
+        while self.text.matches(wanted).count() < times {
+            assert!(self.more().await, "closed after {}", self.text);
+        }
+    }
+
+    /// Whether something came, and not the end.
+    pub(crate) async fn more(&mut self) -> bool {
+        let mut buffer = vec![0; 65_536];
+        let most = std::time::Duration::from_secs(20);
+        let read = tokio::time::timeout(most, self.stream.read(&mut buffer)).await;
+        let read = read.unwrap_or_else(|_| panic!("nothing came after {}", self.text)).unwrap();
+        self.text.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        read > 0
+    }
 }

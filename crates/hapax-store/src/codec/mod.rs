@@ -7,10 +7,13 @@
 mod beats;
 mod group;
 mod house;
+mod key_slot;
 mod memo;
 mod operation;
 mod plan;
 mod read;
+mod task;
+mod task_state;
 mod ties;
 mod write;
 
@@ -21,9 +24,11 @@ use crate::{Counted, Due, Envelope, Kind};
 pub use beats::{open_beats, seal_beats};
 pub use group::{open_group, seal_group};
 pub use house::{open_claim, open_mark, seal_claim, seal_mark};
+pub use key_slot::{open_key_slot, seal_key_slot};
 pub use memo::{open_memo, seal_memo};
 pub use plan::{open_plan, seal_plan};
 pub use read::CodecError;
+pub use task::{open_task, seal_task};
 
 /// The newest format of operations that this program reads. It writes the oldest that can hold a record.
 pub const FORMAT: u8 = 2;

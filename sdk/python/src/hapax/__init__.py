@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ._a2a import Queue, Task
 from ._client import Client, Effect
 from ._decorator import _default, idempotent
 from ._errors import (
@@ -57,10 +58,12 @@ __all__ = [
     "NotKept",
     "NotRecorded",
     "Once",
+    "Queue",
     "Refused",
     "Rejected",
     "Retryable",
     "Superseded",
+    "Task",
     "TooLate",
     "Unauthorized",
     "Unreachable",

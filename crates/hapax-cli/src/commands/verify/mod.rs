@@ -15,7 +15,7 @@ use harness::Corner;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
-    /// The store: `redis://…`, `postgres://…`, `file:DIRECTORY` or `memory:`
+    /// The store: `redis://…`, `postgres://…`, `nats://…`, `file:DIRECTORY` or `memory:`
     #[arg(long, env = "HAPAX_STORE", value_name = "URL", hide_env_values = true)]
     store: String,
     /// How many random histories are played through lost answers, late writes and broken connections
