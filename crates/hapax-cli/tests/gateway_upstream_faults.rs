@@ -6,11 +6,11 @@
 mod support;
 
 use std::{
-    io::Write as _,
+    io::{Read as _, Write as _},
     net::TcpListener,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
 };
@@ -89,6 +89,33 @@ fn an_upstream_that_dies_after_the_first_byte_leaves_doubt() {
     assert!(answer.says("\"safe_new_key\":false"), "{}", answer.text());
     is_in_doubt(&gateway, "k1");
     assert_eq!(upstream.count(), 1);
+}
+
+/// A reset and not a goodbye: it closes with most of the request unread, before or after the first byte of its answer.
+/// Either way it had the request.
+#[test]
+fn a_reset_leaves_doubt_before_and_after_the_first_byte_of_an_answer() {
+    for said in ["", "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                if stream.read_exact(&mut [0]).is_ok() {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    let _ = stream.write_all(said.as_bytes());
+                }
+            }
+        });
+        let dir = Dir::new();
+        let gateway = Start::at(&dir).upstream(address).go();
+        let answer = post(gateway.address, "/pay", "k1", "{}");
+        assert_eq!(answer.status, 502, "{said:?}: {}", answer.text());
+        assert!(answer.says("\"safe_new_key\":false"), "{said:?}: {}", answer.text());
+        is_in_doubt(&gateway, "k1");
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "{said:?}");
+    }
 }
 
 /// It closes every connection before it has read anything. Whether our bytes were on their way by then is the network's

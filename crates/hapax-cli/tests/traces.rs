@@ -104,6 +104,7 @@ fn a_dead_collector_holds_nobody_up_and_its_loss_is_counted() {
         let line = page.lines().find(|line| line.starts_with("hapax_spans_lost_total")).unwrap().to_owned();
         line.split(' ').nth(1).unwrap().parse::<u64>().unwrap() > 0
     });
+    drop(daemon);
     dir.write("hapax.toml", "[server]\notlp = \"https://collector.example\"\n");
     let refused = Daemon::command(&dir, &[]).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

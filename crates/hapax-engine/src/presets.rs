@@ -4,7 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use hapax_core::{Policy, Preset};
 
-const OURS: [(&str, Preset); 7] = [
+const OURS: [(&str, Preset); 8] = [
+    ("a2a", Preset::A2a),
     ("activity", Preset::Activity),
     ("beat", Preset::Beat),
     ("bus", Preset::Bus),
@@ -14,7 +15,7 @@ const OURS: [(&str, Preset); 7] = [
     ("tool", Preset::Tool),
 ];
 
-static POLICIES: LazyLock<[(&str, Arc<Policy>); 7]> =
+static POLICIES: LazyLock<[(&str, Arc<Policy>); 8]> =
     LazyLock::new(|| OURS.map(|(surface, preset)| (surface, Arc::new(preset.policy()))));
 
 pub(crate) fn of(surface: &str) -> Option<&'static Arc<Policy>> {

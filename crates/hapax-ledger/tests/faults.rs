@@ -32,6 +32,8 @@ struct Known {
     highest: u64,
     /// Answers that there was no room.
     full: u64,
+    /// The process is killed as soon as it has said so.
+    ends_when_full: bool,
 }
 
 /// Works until something fails, and then a little longer: nothing may be acknowledged any more. A want of room is no
@@ -83,6 +85,9 @@ fn work(ledger: &mut Stepped, clock: &ManualClock, random: &mut Random, known: &
                 }
                 Err(other) => panic!("{other}"),
             }
+        }
+        if known.ends_when_full && known.full > 0 {
+            return false;
         }
         poisoned |= ledger.ledger.status().poisoned.is_some();
         if poisoned {
@@ -137,18 +142,20 @@ fn whichever_call_to_the_disk_fails_nothing_acknowledged_is_lost() {
     };
     let (mut poisoned, mut full) = (0, 0);
     for nth in 1..=total {
-        for fault in [
-            Fault::Before(io::ErrorKind::Other),
-            Fault::After(io::ErrorKind::Other),
-            Fault::Torn(io::ErrorKind::Other),
-            Fault::Before(io::ErrorKind::StorageFull),
-            Fault::Torn(io::ErrorKind::StorageFull),
+        for (fault, ends_when_full) in [
+            (Fault::Before(io::ErrorKind::Other), false),
+            (Fault::After(io::ErrorKind::Other), false),
+            (Fault::Torn(io::ErrorKind::Other), false),
+            (Fault::Before(io::ErrorKind::StorageFull), false),
+            (Fault::Torn(io::ErrorKind::StorageFull), false),
+            (Fault::Before(io::ErrorKind::StorageFull), true),
+            (Fault::Torn(io::ErrorKind::StorageFull), true),
         ] {
-            let what = format!("call {nth} of {total}, {fault:?}");
+            let what = format!("call {nth} of {total}, {fault:?}, ends then: {ends_when_full}");
             let (recording, clock) = (RecordingDisk::default(), ManualClock::new());
             let disk = FaultyDisk::new(Arc::new(recording.clone()));
             disk.fail(nth, fault);
-            let mut known = Known::default();
+            let mut known = Known { ends_when_full, ..Known::default() };
             if let Ok(mut ledger) = Stepped::open(options(Arc::new(disk.clone()), &clock)) {
                 poisoned += u64::from(work(&mut ledger, &clock, &mut Random::new(seed), &mut known));
             }

@@ -194,7 +194,7 @@ async fn full_disk(path: &Path, disk: Arc<dyn Disk>, neighbour: &dyn Neighbour) 
         if again == 1_000 {
             break;
         }
-        assert!(since.elapsed() < Duration::from_secs(60), "it does not notice: {:?}", ledger.status());
+        assert!(since.elapsed() < Duration::from_secs(150), "it does not notice: {:?}", ledger.status());
     }
     ledger.put_body(&id(1), BodyId([1; 32]), Bytes::from(vec![1; 300_000])).await.unwrap();
     assert_eq!(ledger.status().poisoned, None);

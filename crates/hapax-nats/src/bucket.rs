@@ -89,14 +89,13 @@ fn unusable(config: &StreamConfig, subjects: &str) -> Option<String> {
 }
 
 fn refused(name: &str, names: &Names, failed: Failed) -> OpenError {
-    match failed {
-        Failed::Refused(refusal) if refusal.did_nothing() || refusal.is_full() => OpenError::Bucket {
-            server: name.to_owned(),
-            bucket: names.bucket.clone(),
-            reason: format!("{} ({}); check JetStream's limits and rights", refusal.description, refusal.err_code),
-        },
-        failed => OpenError::Store(failed.into_store(name, CALL)),
+    if let Failed::Refused(refusal) = &failed
+        && (refusal.did_nothing() || refusal.is_full())
+    {
+        let reason = format!("{} ({}); check JetStream's limits and rights", refusal.description, refusal.err_code);
+        return OpenError::Bucket { server: name.to_owned(), bucket: names.bucket.clone(), reason };
     }
+    OpenError::Store(failed.into_store(name, CALL))
 }
 
 /// How it is set up now.

@@ -21,7 +21,7 @@
 //! | `KV_B-bodies` | `$KV.B-bodies.clock.` + n | read for the time that the server has given it |
 //!
 //! NATS keeps no index, so each process that scans, counts or waits follows the stream by one ordered consumer that is
-//! sent headers only, and keeps the index in its own memory: about 250 bytes a record. Before it answers it asks for the
+//! sent headers only, and keeps the index in its own memory: about 420 bytes a record. Before it answers it asks for the
 //! last sequence and waits until it has come that far.
 //!
 //! A read does not say what time it is. The store takes its time from the stamps that the server gives to messages,

@@ -201,14 +201,15 @@ async fn drain(queue: &Queue, seen: &mut Seen) {
         }
         let open: Vec<u64> = {
             let mut open = Vec::new();
-            for number in &seen.sent {
-                let task = queue.task(&acme(), id(*number)).await.unwrap();
+            // Also what was sent by a process that died before it could say so.
+            for number in 0..seen.next {
+                let Ok(task) = queue.task(&acme(), id(number)).await else { continue };
                 if let Some(lease) = task.lease_id {
                     let kind = RepairKind::Requeue { posture: RepairPosture::OperatorAccepted, auto: false };
-                    let _ = queue.repair(&acme(), id(*number), lease, kind, "op", "drain").await;
+                    let _ = queue.repair(&acme(), id(number), lease, kind, "op", "drain").await;
                 }
                 if task.task.is_live() {
-                    open.push(*number);
+                    open.push(number);
                 }
             }
             open

@@ -6,7 +6,8 @@ use crate::support::*;
 
 async fn exported(queue: &hapax_queue::Queue) -> String {
     let mut log = String::new();
-    let written = queue.export(&acme(), |line| {
+    let tenant = acme();
+    let written = queue.export(&tenant, |line| {
         log.push_str(&serde_json::to_string(line).unwrap());
         log.push('\n');
         Ok(())

@@ -1,5 +1,6 @@
 //! The queue, accident by accident. One binary, so that it is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
+#![allow(unreachable_pub, reason = "one binary of several files")]
 #![allow(clippy::disallowed_methods, reason = "real processes and servers take real time")]
 
 mod basics;
