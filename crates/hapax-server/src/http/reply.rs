@@ -108,8 +108,10 @@ pub(crate) fn problem(problem: &Problem) -> Reply {
     }
     if problem.status == StatusCode::UNAUTHORIZED {
         // Basic is there for the page: a browser asks for the key by itself.
-        let ask = HeaderValue::from_static("Bearer realm=\"hapax\", Basic realm=\"hapax\"");
-        reply.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+        // On a line of its own, since a browser takes a line for one challenge.
+        for ask in ["Bearer realm=\"hapax\"", "Basic realm=\"hapax\""] {
+            reply.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(ask));
+        }
     }
     reply
 }
