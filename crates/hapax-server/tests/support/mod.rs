@@ -152,7 +152,10 @@ pub(crate) async fn feed(address: &str, more: &str) -> Feed {
 impl Feed {
     /// Reads until `wanted` has come so often.
     pub(crate) async fn until(&mut self, times: usize, wanted: &str) {
+        // Comments keep a reader alive for ever, so the whole has a limit of its own.
+        let until = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
         while self.text.matches(wanted).count() < times {
+            assert!(tokio::time::Instant::now() < until, "no `{wanted}` in {}", self.text);
             assert!(self.more().await, "closed after {}", self.text);
         }
     }
