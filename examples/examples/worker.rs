@@ -30,7 +30,7 @@ fn page(queue: &Queue, number: u32) -> Result<NewTask, Box<dyn std::error::Error
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::temp_dir().join(format!("hapax-worker-{}", std::process::id()));
-    let hapax = Hapax::open(&format!("file:{}", directory.display()))?;
+    let hapax = Hapax::open(&directory)?;
     let acme = Tenant::new("acme")?;
     let queue = Queue::open(&hapax, QueueSettings::default()).await?;
 

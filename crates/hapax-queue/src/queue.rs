@@ -167,10 +167,11 @@ impl Queue {
     }
 }
 
+/// What is to be written, what is replied, and what the task is after it.
+type Judged = (Option<Task>, (TaskReply, Option<Task>));
+
 /// Lets the rules judge a command, and keeps what the task is after it.
-pub(crate) fn judge(
-    command: &TaskCommand,
-) -> impl FnMut(Option<&Task>, Moment) -> (Option<Task>, (TaskReply, Option<Task>)) + Send {
+pub(crate) fn judge(command: &TaskCommand) -> impl FnMut(Option<&Task>, Moment) -> Judged + Send {
     move |task, moment| {
         let step = apply_task(task, command, moment);
         let after = step.write.clone().map(|mut next| {

@@ -61,10 +61,9 @@ impl Queue {
             }
             let (reply, after) = self.apply(&record, &command).await?;
             self.ring_for(after.as_ref());
-            match (reply, after) {
-                (TaskReply::Done { .. }, Some(task)) => return Ok(task),
-                // Somebody has rolled it forward before us, or was faster: the next look tells.
-                (_, _) => {}
+            // Otherwise somebody has rolled it forward before us, or was faster: the next look tells.
+            if let (TaskReply::Done { .. }, Some(task)) = (reply, after) {
+                return Ok(task);
             }
         }
         Err(QueueError::Busy(id))

@@ -151,11 +151,11 @@ impl AtDoor {
         here.note("http.request.method", &method);
         here.note("http.route", route);
         let notes = here.clone();
-        let work = async move {
+        let work = Box::pin(async move {
             let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
             notes.note("http.response.status_code", reply.status().as_u16());
             reply
-        };
+        });
         let failed = |reply: &Reply| reply.status().is_server_error();
         here.during(format!("{method} {route}"), Kind::Server, work, failed).await
     }

@@ -83,7 +83,7 @@ fn of_task(task: &Task) -> Vec<LogLine> {
         |peer: &hapax_core::task::Peer| PeerLine { key: peer.key.to_string(), display: peer.display.to_string() };
     let mut lines = vec![LogLine::TaskSent {
         at: task.sent_wall.0,
-        task: TaskLine {
+        task: Box::new(TaskLine {
             id: task_id.clone(),
             sender: peer(&order.sender),
             recipient: peer(&order.recipient),
@@ -98,7 +98,7 @@ fn of_task(task: &Task) -> Vec<LogLine> {
                 .map(|known| IdempotencyLine { class: known.class.name().to_owned(), key: known.key.to_string() }),
             attempt: task.attempt,
             number: task.number,
-        },
+        }),
     }];
     match &task.state {
         TaskState::Leased(leased) => lines.push(LogLine::TaskLeased {

@@ -48,7 +48,13 @@ impl Queue {
                         false => report.known += 1,
                     }
                 }
-                line => self.gather(tenant, &mut tasks, line).map_err(|what| bad(number, what))?,
+                line @ (LogLine::TaskSent { .. }
+                | LogLine::TaskLeased { .. }
+                | LogLine::ResultPosted { .. }
+                | LogLine::ResultDelivered { .. }
+                | LogLine::TaskCompacted { .. }) => {
+                    self.gather(tenant, &mut tasks, line).map_err(|what| bad(number, what))?;
+                }
             }
         }
         for (id, task) in tasks {

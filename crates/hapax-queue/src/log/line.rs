@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum LogLine {
     TaskSent {
         at: u64,
-        task: TaskLine,
+        task: Box<TaskLine>,
     },
     TaskLeased {
         at: u64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::{BodyId, Id, Stamp, Tag, Version};
+use hapax_core::{BodyId, Id, Millis, Stamp, Tag, Version};
 use hapax_store::{
     Answer, BodyInfo, Changes, Cursor, Durability, Envelope, Index, Level, Page, Snapshot, Store, StoreError, Swap,
     Usage, Watch,
@@ -69,6 +69,10 @@ impl Store for Traced {
 
     fn now(&self) -> Option<Stamp> {
         self.0.now()
+    }
+
+    fn clock_error(&self) -> Millis {
+        self.0.clock_error()
     }
 
     fn durability(&self) -> Durability {
