@@ -44,7 +44,8 @@ pub(crate) struct GatewayArgs {
     /// Where clients connect [default: 127.0.0.1:8080]
     #[arg(long, env = "HAPAX_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Where records are kept: `file:DIRECTORY`, `redis://…`, `postgres://…`, `nats://…`, or `memory:` to forget them with the process
+    /// Where records are kept: `file:DIRECTORY`, `redis://…`, `postgres://…`, `nats://…`, or `memory:` to forget them with
+    /// the process
     /// [default: the data directory]
     #[arg(long, env = "HAPAX_STORE", value_name = "URL", hide_env_values = true)]
     pub(crate) store: Option<String>,

@@ -9,7 +9,8 @@ pub(crate) struct ServeArgs {
     /// Where administrators connect, or `off` [default: 127.0.0.1:7879]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
-    /// Where records are kept: `file:DIRECTORY`, `redis://…`, `postgres://…`, `nats://…`, or `memory:` to forget them with the process
+    /// Where records are kept: `file:DIRECTORY`, `redis://…`, `postgres://…`, `nats://…`, or `memory:` to forget them with
+    /// the process
     /// [default: the data directory]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
