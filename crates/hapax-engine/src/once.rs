@@ -233,7 +233,7 @@ fn recorded_failure<E: Classify + fmt::Display>(error: &E) -> Outcome {
     Outcome::new(class, Body::Inline(error.to_string().into()))
 }
 
-fn message_of(outcome: &Outcome) -> String {
+pub(crate) fn message_of(outcome: &Outcome) -> String {
     match &outcome.body {
         Body::Inline(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Body::Handle(handle) => handle.to_string(),

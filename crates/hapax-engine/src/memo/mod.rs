@@ -15,6 +15,7 @@ use crate::{
     call::IntoTenant,
     engine::{Engine, about},
     error::EngineError,
+    quota::NoRoom,
 };
 
 const SURFACE: &str = "memo";
@@ -26,6 +27,8 @@ const INLINE: usize = 16 * 1024;
 pub enum MemoError {
     #[error("{0} [HX0093]")]
     Declaration(#[from] ReuseError),
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -124,8 +127,13 @@ impl Memos {
         let inner = &self.engine.inner;
         let (id, surface) = (self.id(phase, input), Surface::new(SURFACE).map_err(EngineError::from)?);
         let policy = inner.policy(&surface);
-        let value = self.laid_out(&id, value.into()).await?;
         let about = Arc::new(about(&surface, &self.tenant, None, [0; 8]));
+        // One that replaces another needs no room of its own.
+        let _room = match inner.look_at::<Memo>(&id).await.map_err(EngineError::from)?.record {
+            Some(_) => None,
+            None => Some(inner.room_for(&policy, &about).await.map_err(EngineError::from)??),
+        };
+        let value = self.laid_out(&id, value.into()).await?;
         let keep = policy.success_retention();
         let replaced = inner.decide(&id, |before: Option<&Memo>, moment| {
             let memo = Memo {
