@@ -47,13 +47,17 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
         Begin::Run(running) => Some(running),
         Begin::Unprotected { .. } => None,
     };
-    let Some(request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
+    let Some(mut request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
         route.pool.give_back(taken);
         if let Some(running) = running {
             running.no_effect().await;
         }
         return not_asked(&route, &Failure::NotSent("its path is too long".to_owned())).map(Out::whole);
     };
+    // The provider sees one key over all attempts: ours.
+    if let Some((name, key)) = running.as_ref().and_then(Running::injected) {
+        request.headers_mut().insert(name, key);
+    }
     let Some(running) = running else {
         return match send(taken, request, clean, &route).await {
             Ok(response) => answered(response),

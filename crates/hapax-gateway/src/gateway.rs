@@ -82,7 +82,13 @@ impl Gateway {
         if !route.protect {
             return pass::through(head, body, route, &setup, peer).await;
         }
+        let activity = match route.activity(&head) {
+            Ok(activity) => activity,
+            Err(why) => return refusal(StatusCode::BAD_REQUEST, "activity_refused", why).map(Out::whole),
+        };
         let most = match route.guard.look(&head) {
+            // Known by its place, it needs no key.
+            Look::Pass if activity.is_some() && !head.method.is_safe() => route.guard.limits().request_body,
             Look::Pass => return pass::through(head, body, route, &setup, peer).await,
             Look::Buffer { most } => most,
         };
@@ -101,6 +107,10 @@ impl Gateway {
             Err(unread) => return unreadable(&route.guard, unread).map(Out::whole),
         };
         let caller = route.caller(tenant, &head.method, &head.uri);
+        let caller = match activity {
+            Some(activity) => caller.activity(activity),
+            None => caller,
+        };
         let asking = match route.guard.ask(&head, body, &caller) {
             Asked::Ask(asking) => asking,
             Asked::Answer(answer) => return answer.map(Out::whole),

@@ -8,18 +8,18 @@ use std::{
 use bytes::Bytes;
 use data_encoding::BASE64;
 use hapax_core::{Millis, identity::Tenant};
-use hapax_engine::Engine;
+use hapax_engine::{Engine, Providers};
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    api,
+    agents, api,
     audit::Audit,
     auth::{Auth, Capability, Identity},
     endpoint::{self, Endpoint, Found, Name, Needs},
-    http::{Handler, Query, Reply, problem},
+    http::{Handler, Query, Reply, problem, segment},
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
@@ -56,6 +56,7 @@ pub(crate) struct App {
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
     pub(crate) gauges: Option<Gauges>,
+    pub(crate) providers: Providers,
     pub(crate) document: OnceLock<Bytes>,
     pub(crate) readers: Arc<Semaphore>,
     pub(crate) stop: watch::Receiver<bool>,
@@ -91,6 +92,8 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) id: Option<hapax_core::Id>,
+    /// The name of a run.
+    pub(crate) run: Option<String>,
     pub(crate) body: Incoming,
 }
 
@@ -146,14 +149,18 @@ impl App {
             Needs::Admin => {}
         }
         // An id that is none cannot be known: the same answer as for one that nobody has.
-        let id = match id {
+        let run = match id.filter(|_| endpoint.path.contains("{run}")) {
+            None => None,
+            Some(text) => Some(segment(text).ok_or_else(|| Problem::bad_request("the address cannot be read"))?),
+        };
+        let id = match id.filter(|_| run.is_none()) {
             None => None,
             Some(text) => Some(hapax_core::Id::parse(text).ok_or_else(Problem::unknown_operation)?),
         };
         let Some(query) = Query::parse(head.uri.query()) else {
             return Err(Problem::bad_request("the query cannot be read"));
         };
-        let asked = Asked { caller, headers: head.headers, query, id, body };
+        let asked = Asked { caller, headers: head.headers, query, id, run, body };
         self.answer(endpoint.name, asked).await
     }
 
@@ -185,7 +192,8 @@ impl App {
             | Name::Page
             | Name::PageFragment
             | Name::PageOperation
-            | Name::PageResolve => Err(Problem::no_such_endpoint()),
+            | Name::PageResolve
+            | Name::Agents(_) => Err(Problem::no_such_endpoint()),
         }
     }
 
@@ -209,6 +217,7 @@ impl App {
             Name::PageFragment => page::fragment(self, &asked.caller).await,
             Name::PageOperation => page::operation(self, asked).await,
             Name::PageResolve => page::resolve(self, asked).await,
+            Name::Agents(name) => agents::answer(self, name, asked).await,
             Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
                 self.public(name).await
             }

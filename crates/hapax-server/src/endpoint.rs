@@ -3,7 +3,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::{auth::Capability, wire};
+use crate::{agents, auth::Capability, wire};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Name {
@@ -34,6 +34,15 @@ pub(crate) enum Name {
     PageResolve,
     PageStyle,
     PageScript,
+    /// Groups, activities, beats, memos, compensation.
+    Agents(agents::Name),
+}
+
+impl Name {
+    /// What it is called in the document.
+    pub(crate) fn id(self) -> String {
+        if let Self::Agents(name) = self { format!("{name:?}") } else { format!("{self:?}") }
+    }
 }
 
 /// Who may come in at which door.
@@ -58,7 +67,7 @@ pub(crate) enum Content {
 pub(crate) struct Endpoint {
     pub(crate) name: Name,
     pub(crate) method: &'static str,
-    /// `{id}` stands for an operation's id.
+    /// `{id}` stands for the id of an operation or a group, `{run}` for the name of a run.
     pub(crate) path: &'static str,
     pub(crate) needs: Needs,
     pub(crate) summary: &'static str,
@@ -75,7 +84,7 @@ pub(crate) struct Parameter {
     pub(crate) schema: SchemaOf,
 }
 
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
@@ -112,7 +121,7 @@ const STEP: &[(u16, &str, Content)] = &[
     (409, "The token no longer counts, or it was decided otherwise.", Content::Problem),
 ];
 
-const fn endpoint(
+pub(crate) const fn endpoint(
     name: Name,
     method: &'static str,
     path: &'static str,
@@ -279,6 +288,11 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     page(Name::PageScript, "GET", "/page/live.js", Needs::Nothing),
 ];
 
+/// Every endpoint there is.
+pub(crate) fn all() -> impl Iterator<Item = &'static Endpoint> {
+    ENDPOINTS.iter().chain(agents::ENDPOINTS)
+}
+
 /// Where an address leads.
 pub(crate) enum Found<'p> {
     Endpoint(&'static Endpoint, Option<&'p str>),
@@ -291,7 +305,7 @@ pub(crate) enum Found<'p> {
 pub(crate) fn find<'p>(method: &str, path: &'p str, admin: bool) -> Found<'p> {
     let asked = if method == "HEAD" { "GET" } else { method };
     let mut methods = Vec::new();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| admin || endpoint.needs != Needs::Admin) {
+    for endpoint in all().filter(|endpoint| admin || endpoint.needs != Needs::Admin) {
         if let Some(id) = matches(endpoint.path, path) {
             if endpoint.method == asked {
                 return Found::Endpoint(endpoint, id);
@@ -304,7 +318,8 @@ pub(crate) fn find<'p>(method: &str, path: &'p str, admin: bool) -> Found<'p> {
 
 /// The id in the path, where the template has one.
 fn matches<'p>(template: &str, path: &'p str) -> Option<Option<&'p str>> {
-    let Some((before, after)) = template.split_once("{id}") else {
+    let split = template.split_once("{id}").or_else(|| template.split_once("{run}"));
+    let Some((before, after)) = split else {
         return (template == path).then_some(None);
     };
     let id = path.strip_prefix(before)?.strip_suffix(after)?;
@@ -317,8 +332,8 @@ mod tests {
 
     #[test]
     fn every_endpoint_is_found_by_its_own_address_and_no_other_takes_it() {
-        for endpoint in ENDPOINTS {
-            let path = endpoint.path.replace("{id}", &"a".repeat(64));
+        for endpoint in all() {
+            let path = endpoint.path.replace("{id}", &"a".repeat(64)).replace("{run}", "run-1");
             match find(endpoint.method, &path, true) {
                 Found::Endpoint(found, _) => assert_eq!(found.name, endpoint.name, "{path}"),
                 Found::Methods(_) | Found::Nothing => panic!("{path} leads nowhere"),

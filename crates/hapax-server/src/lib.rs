@@ -8,6 +8,7 @@
 //! # }
 //! ```
 
+mod agents;
 mod api;
 mod app;
 pub mod audit;

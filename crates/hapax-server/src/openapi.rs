@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    endpoint::{Content, ENDPOINTS, Endpoint, Needs},
+    endpoint::{Content, Endpoint, Needs, all},
     wire::ProblemWire,
 };
 
@@ -16,9 +16,9 @@ pub(crate) fn document() -> Value {
     let mut generator = settings.into_generator();
     let problem = generator.subschema_for::<ProblemWire>();
     let mut paths: Map<String, Value> = Map::new();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.page && endpoint.needs != Needs::Admin) {
+    for endpoint in all().filter(|endpoint| !endpoint.page && endpoint.needs != Needs::Admin) {
         let mut operation = json!({
-            "operationId": format!("{:?}", endpoint.name),
+            "operationId": endpoint.name.id(),
             "summary": endpoint.summary,
             "responses": {},
         });
@@ -26,6 +26,10 @@ pub(crate) fn document() -> Value {
         if endpoint.path.contains("{id}") {
             let id = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" });
             parameters.push(json!({ "name": "id", "in": "path", "required": true, "schema": id }));
+        }
+        if endpoint.path.contains("{run}") {
+            let run = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+            parameters.push(json!({ "name": "run", "in": "path", "required": true, "schema": run }));
         }
         for parameter in endpoint.query {
             let schema = (parameter.schema)(&mut generator);

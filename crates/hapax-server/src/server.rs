@@ -7,7 +7,7 @@ use std::{
 
 use data_encoding::HEXLOWER;
 use hapax_core::identity::Tenant;
-use hapax_engine::Engine;
+use hapax_engine::{Engine, Providers};
 use parking_lot::RwLock;
 use serde_json::json;
 use tokio::{
@@ -54,6 +54,7 @@ pub struct ServerBuilder {
     log: Log,
     audit: Arc<Audit>,
     gauges: Option<Gauges>,
+    providers: Providers,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -94,6 +95,13 @@ impl ServerBuilder {
         self
     }
 
+    /// What is known about providers that activities call; the built-in ones if left out.
+    #[must_use]
+    pub fn providers(mut self, providers: Providers) -> Self {
+        self.providers = providers;
+        self
+    }
+
     pub fn build(self) -> Result<Server, ServerError> {
         if matches!(&self.auth, Auth::Keys(keys) if keys.is_empty()) {
             return Err(ServerError::NoKeys);
@@ -115,6 +123,7 @@ impl ServerBuilder {
             boot: HEXLOWER.encode(&random[..8]),
             csrf,
             gauges: self.gauges,
+            providers: self.providers,
             document: OnceLock::new(),
             stop,
             engine: self.engine,
@@ -155,6 +164,7 @@ impl Server {
             log: Log::silent(),
             audit: Arc::new(Audit::in_memory()),
             gauges: None,
+            providers: Providers::built_in(),
         }
     }
 

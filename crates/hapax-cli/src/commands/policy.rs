@@ -67,7 +67,7 @@ pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
 }
 
 fn read(file: &PathBuf) -> Result<(Policies, Vec<hapax_engine::policy_file::PolicyFileWarning>), Failure> {
-    const OTHERS: [&str; 7] = ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route"];
+    const OTHERS: [&str; 8] = ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
     let text = std::fs::read_to_string(file).map_err(|error| Failure::NoFile { path: file.clone(), error })?;
     let read = Policies::from_toml_beside(&text, &OTHERS, |_, _| ());
     let ((policies, ()), odd) = read.map_err(|error| Failure::File { path: file.clone(), error })?;

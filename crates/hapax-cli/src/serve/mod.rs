@@ -40,6 +40,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let auth = auth_of(settings.get("keys"))?;
     let without_keys = matches!(auth, Auth::None);
     let mut builder = Server::builder(engine).auth(auth).limits(limits_of(&settings)?).log(log).audit(audit);
+    builder = builder.providers(settings.providers.clone());
     if let Some(ledger) = &opened.ledger {
         let ledger = Arc::clone(ledger);
         builder = builder.gauges(move || gauges(&ledger));

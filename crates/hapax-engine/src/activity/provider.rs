@@ -71,7 +71,8 @@ impl Providers {
     /// Those that are known. Only where a provider publishes for how long it honours a key is it marked.
     #[must_use]
     pub fn built_in() -> Self {
-        let injected = |carrier, most| Provider { carrier, most, retention: None, honours: false, retryable: Vec::new() };
+        let injected =
+            |carrier, most| Provider { carrier, most, retention: None, honours: false, retryable: Vec::new() };
         let header = |name: &str, most| injected(Carrier::Header(name.into()), most);
         let honours = |name: &str, most, retention, retryable: &[u16]| Provider {
             retention: Some(retention),

@@ -42,7 +42,7 @@ impl GroupHandle {
         let mut plan = stored.ok_or(UnwindError::NoPlan { group: self.id() })?;
         while let Some(step) = plan.next().cloned() {
             if !plan.running {
-                plan = self.mark_running().await?;
+                self.mark_running().await?;
             }
             let said = match effects.get(&*step.name) {
                 None => Said::Mark(StepState::Manual, Some(nobody_knows(&step))),

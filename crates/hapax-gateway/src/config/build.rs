@@ -70,9 +70,13 @@ impl Config {
         let mut egress = Vec::new();
         for (name, place) in &self.egress {
             let prefix = format!("/egress/{name}");
-            let guard = Guard::new(engine.clone(), standard()?)?;
-            let pool = pools.pool(place)?;
-            let route = Route { pattern: None, guard, protect: true, pool, host: place.host, prefix };
+            let rules = match self.providers.of(name) {
+                Some(provider) => standard()?.provider(Arc::clone(provider)),
+                None => standard()?,
+            };
+            let guard = Guard::new(engine.clone(), rules)?;
+            let (pool, outside) = (pools.pool(place)?, Some(name.clone()));
+            let route = Route { pattern: None, guard, protect: true, pool, host: place.host, prefix, outside };
             egress.push((name.clone(), Arc::new(route)));
         }
         let otherwise = Route {
@@ -82,6 +86,7 @@ impl Config {
             pool: Arc::clone(&otherwise.0),
             host: otherwise.1,
             prefix: String::new(),
+            outside: None,
         };
         Ok(Setup {
             routes,
@@ -137,7 +142,7 @@ fn route(engine: &Engine, rules: &RouteRules, pool: Arc<Pool>, host: HostHeader)
     }
     let guard = Guard::new(engine.clone(), guarded)?;
     let pattern = Some(rules.pattern.clone());
-    Ok(Route { pattern, guard, protect: rules.protect, pool, host, prefix: String::new() })
+    Ok(Route { pattern, guard, protect: rules.protect, pool, host, prefix: String::new(), outside: None })
 }
 
 /// Makes each pool once, and takes over those that were there.

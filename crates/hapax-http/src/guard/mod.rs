@@ -134,6 +134,8 @@ impl Guard {
             None => body,
         };
         let found = match key::anywhere(&resolved, head, &body) {
+            // Known by its place; it brings a key of its own.
+            Ok(_) | Err(_) if caller.activity.is_some() => Found::Automatic,
             Ok(found) => found,
             Err(why) => {
                 let problem = Problem::new(Code::KeyInvalid, NextStep::UseNewKey, why).nothing_happened();

@@ -125,7 +125,8 @@ async fn read(
         | Name::PageOperation
         | Name::PageResolve
         | Name::PageStyle
-        | Name::PageScript => {
+        | Name::PageScript
+        | Name::Agents(_) => {
             let said: TokenRequest = json(headers, body, limits).await?;
             (said.token, Said::Start)
         }
@@ -195,7 +196,7 @@ async fn with_token(app: &App, caller: &Caller, id: &Id, token: Token, said: Sai
 }
 
 /// What a step came to.
-pub(super) fn told(id: &Id, stepped: Stepped, has_outcome: bool) -> Result<Reply, Problem> {
+pub(crate) fn told(id: &Id, stepped: Stepped, has_outcome: bool) -> Result<Reply, Problem> {
     let conflict = |code, title, detail: &'static str, next| {
         Err(Problem::new(StatusCode::CONFLICT, code, title, detail, next).about(*id))
     };

@@ -14,6 +14,12 @@ pub enum Action {
     Resolve,
     /// The decision was not taken: the state had moved.
     ResolveRefused,
+    /// A group is about to be undone.
+    Unwind,
+    /// A person says that an effect was undone by other means.
+    SeenTo,
+    /// A person lets an inverse be tried again.
+    RetryInverse,
     PolicyChange,
     KeysChange,
     /// Answers were given up to make room.

@@ -7,6 +7,6 @@ mod read;
 mod reply;
 
 pub(crate) use accept::{Handler, serve, stopped};
-pub(crate) use query::Query;
+pub(crate) use query::{Query, segment};
 pub(crate) use read::{json, text};
 pub(crate) use reply::{Reply, answer, html, plain, problem, stream};
