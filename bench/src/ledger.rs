@@ -4,10 +4,8 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hapax_core::Outcome;
-use hapax_engine::{Begun, Engine};
+use hapax_engine::Engine;
 use hapax_ledger::{Ledger, Options, RawLog};
-use hapax_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,6 +13,7 @@ use crate::{
     peers::{Fjall, Grouped, Sqlite},
     sample::median,
     scratch::scratch,
+    stored::{body, stored_sizes},
 };
 
 const TASKS: [usize; 5] = [1, 16, 64, 256, 1024];
@@ -91,24 +90,6 @@ fn report(
     json!({ "bench": "ledger", "unit": "pairs/s", "ours": ours, "peers": by_name, "ratios": ratios })
 }
 
-/// The bytes of a begun and of a completed record, as the engine stores them.
-async fn stored_sizes() -> [Bytes; 2] {
-    let store = Arc::new(MemoryStore::default());
-    let mut sizes = [Bytes::new(), Bytes::new()];
-    let Ok(engine) = Engine::builder(Arc::clone(&store) as Arc<dyn Store>).build() else { return sizes };
-    let begun = engine.surface("bench").tenant("acme").key(1).begin().await;
-    let Ok(Begun::Execute(ticket)) = begun else { return sizes };
-    for (at, size) in sizes.iter_mut().enumerate() {
-        if at == 1 {
-            let _done = ticket.complete(&engine, Outcome::success(body())).await;
-        }
-        if let Ok(snapshot) = store.get(&ticket.id()).await {
-            *size = snapshot.record.map(|envelope| envelope.payload).unwrap_or_default();
-        }
-    }
-    sizes
-}
-
 fn maker(name: &str, path: &Path, sizes: &[Bytes; 2]) -> Result<Maker, String> {
     let options = || Options::new(path).spares(SPARES);
     let [begin, complete] = sizes.clone();
@@ -126,16 +107,4 @@ fn maker(name: &str, path: &Path, sizes: &[Bytes; 2]) -> Result<Maker, String> {
         "fjall" => Ok(Maker::Grouped { peer: Arc::new(Grouped::over(Fjall::open(path)?)), begin, complete }),
         _ => Ok(Maker::Grouped { peer: Arc::new(Grouped::over(Sqlite::open(path)?)), begin, complete }),
     }
-}
-
-fn body() -> Bytes {
-    // Incompressible, so that nobody gains by squeezing it.
-    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
-    let bytes = std::iter::repeat_with(|| {
-        word ^= word << 13;
-        word ^= word >> 7;
-        word ^= word << 17;
-        word.to_le_bytes()
-    });
-    bytes.flatten().take(1024).collect()
 }

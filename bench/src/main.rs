@@ -20,9 +20,15 @@ mod ledger;
 mod pairs;
 #[cfg(feature = "peers")]
 mod peers;
+#[cfg(feature = "queue")]
+mod queue;
 mod sample;
 mod scratch;
 mod start;
+#[cfg(feature = "stores")]
+mod store;
+#[cfg(any(feature = "peers", feature = "stores"))]
+mod stored;
 #[cfg(feature = "web")]
 mod web;
 mod work;
@@ -31,10 +37,16 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
+/// The allocator of the program that we ship: what is measured is what a user runs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Bench = fn(f64) -> Value;
 
 const BENCHES: &[(&str, &str, Bench)] = &[
     ("cost", "instructions per pair and per replay, by callgrind", cost::run),
+    #[cfg(feature = "web")]
+    ("daemon", "durable pairs over HTTP, beside Redis with appendfsync always; start and idle memory", web::daemon),
     ("engine", "begin+complete on the memory store, single thread", engine::run),
     ("fingerprint", "canonical JSON digest against serde_jcs", fingerprint::run),
     ("gate", "replay look-ups among a million entries", gate::run),
@@ -44,8 +56,12 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("join", "a thousand waiters on one pending key", join::run),
     #[cfg(feature = "peers")]
     ("ledger", "durable pairs: the engine on the ledger, the raw log, fjall, SQLite", ledger::run),
+    #[cfg(feature = "queue")]
+    ("queue", "send, lease, post, ack, durable: the queue on the ledger, Redis Streams, PostgreSQL", queue::run),
     #[cfg(feature = "web")]
     ("replay", "duplicates answered by the gateway, beside nginx proxying and a bare server", web::replay),
+    #[cfg(feature = "stores")]
+    ("store", "durable pairs on Redis and PostgreSQL, beside a hand-written client and pgbench", store::run),
     ("start", "opening ledgers of 1 and 5 million records after an unclean end", start::run),
 ];
 

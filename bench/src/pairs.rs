@@ -39,6 +39,8 @@ pub(crate) enum Maker {
         begin: Bytes,
         complete: Bytes,
     },
+    #[cfg(feature = "stores")]
+    Handwritten(crate::store::Handwritten),
 }
 
 impl Maker {
@@ -61,6 +63,8 @@ impl Maker {
                 peer.write(id(number), begin.clone(), true).await
                     && peer.write(id(number), complete.clone(), false).await
             }
+            #[cfg(feature = "stores")]
+            Self::Handwritten(client) => client.pair(number).await,
         }
     }
 }

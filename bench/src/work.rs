@@ -67,5 +67,6 @@ pub(crate) fn replay(body: &Bytes) -> Replay {
         decided_wall: WallMillis(1),
         expires: Some(Stamp(1_000)),
         attempt: 1,
+        asked_first: None,
     }
 }

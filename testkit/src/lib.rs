@@ -11,6 +11,7 @@ mod clock;
 mod dir;
 pub mod killed;
 pub mod model;
+mod nats;
 mod postgres;
 mod proxy;
 mod redis;
@@ -21,7 +22,8 @@ pub mod stories;
 
 pub use clock::FakeClock;
 pub use dir::TempDir;
-pub use postgres::Postgres;
+pub use nats::Nats;
+pub use postgres::{Postgres, program as postgres_program};
 pub use proxy::Proxy;
 pub use redis::Redis;
 pub use server::{Server, wait_until};

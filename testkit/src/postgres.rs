@@ -1,4 +1,8 @@
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     FakeClock, Server, TempDir,
@@ -25,6 +29,24 @@ impl Postgres {
     /// With settings of its own, as `name=value`.
     pub fn with(settings: &[&str]) -> Self {
         Self::launch(settings, false)
+    }
+
+    /// Durable, with TLS beside plain connections, with `server.pem` and `server-key.pem` of this directory.
+    pub fn with_tls(certificates: &Path) -> Self {
+        // It wants the key to be its own, and nobody else's to read.
+        let own = TempDir::new("certificates");
+        for name in ["server.pem", "server-key.pem"] {
+            fs::copy(certificates.join(name), own.join(name)).unwrap();
+            run(Command::new("chmod").arg("600").arg(own.join(name)));
+        }
+        if is_root() {
+            run(Command::new("chown").arg("-R").arg(USER).arg(own.path()));
+        }
+        let file = |setting: &str, name: &str| format!("{setting}={}", own.join(name).display());
+        let (certificate, key) = (file("ssl_cert_file", "server.pem"), file("ssl_key_file", "server-key.pem"));
+        // Read at the start, so the copies may go.
+        // The second address is one that no certificate of the tests names.
+        Self::launch(&["ssl=on", "listen_addresses=127.0.0.1,127.0.0.2", &certificate, &key], false)
     }
 
     /// Quick and forgetful, for what is not about durability.
@@ -86,6 +108,14 @@ impl Postgres {
         self.clock.as_ref().expect("started with a clock")
     }
 
+    /// One question with one answer, for tests that look behind the store's back.
+    pub fn say(&self, sql: &str) -> String {
+        let asked = Command::new(program("psql")).args(["-X", "-q", "-A", "-t", "-c", sql]).arg(self.url()).output();
+        let output = asked.unwrap_or_else(|error| panic!("psql: {error}"));
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     pub fn kill(&mut self) {
         self.server.kill();
     }
@@ -106,7 +136,7 @@ impl Postgres {
 }
 
 /// Debian keeps PostgreSQL's own programs out of the path; the newest version wins.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let mut places: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()

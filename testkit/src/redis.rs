@@ -1,6 +1,7 @@
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
+    path::Path,
     time::Duration,
 };
 
@@ -20,6 +21,9 @@ pub struct Redis {
 const DURABLE: &[&str] =
     &["--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction", "--save", ""];
 
+/// The second is one that no certificate of the tests names.
+const TWO_NAMES: &[&str] = &["--bind", "127.0.0.1", "127.0.0.2"];
+
 impl Redis {
     /// Durable, as an operator would set it up.
     pub fn start() -> Self {
@@ -29,6 +33,16 @@ impl Redis {
     /// Set up in another way.
     pub fn with(args: &[&str]) -> Self {
         Self::launch(args)
+    }
+
+    /// Durable, and reached by TLS as well, with `server.pem` and `server-key.pem` of this directory; and the port for that.
+    pub fn with_tls(certificates: &Path) -> (Self, u16) {
+        let (port, at) = (free_port(), |name: &str| certificates.join(name).display().to_string());
+        let (port_text, certificate, key) = (port.to_string(), at("server.pem"), at("server-key.pem"));
+        let tls = ["--tls-port", &port_text, "--tls-cert-file", &certificate, "--tls-key-file", &key];
+        let args =
+            [DURABLE, &tls, &["--tls-auth-clients", "no", "--tls-ca-cert-file", &certificate], TWO_NAMES].concat();
+        (Self::launch(&args), port)
     }
 
     /// Quick and forgetful, for what is not about durability.

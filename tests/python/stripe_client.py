@@ -11,7 +11,7 @@ import stripe
 stripe.api_key = "sk_test_of_one_customer"
 stripe.api_base = sys.argv[1]
 stripe.max_network_retries = 8
-stripe.default_http_client = stripe.RequestsClient(timeout=1)
+stripe.default_http_client = stripe.RequestsClient(timeout=4)
 
 # The client makes up a key of its own and sends it again with each retry.
 charge = stripe.Charge.create(amount=1200, currency="eur", source="tok_visa")

@@ -3,13 +3,20 @@
 use std::path::Path;
 
 use crate::failure::{Failure, Result};
-use crate::process;
 use crate::program::{Program, passed_on};
+use crate::{process, servers};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
-const FEATURES: [(&str, &str); 3] = [("ledger", "peers"), ("gateway", "web"), ("replay", "web")];
+const FEATURES: [(&str, &str); 6] = [
+    ("ledger", "peers"),
+    ("daemon", "web"),
+    ("gateway", "web"),
+    ("queue", "queue"),
+    ("replay", "web"),
+    ("store", "stores"),
+];
 /// These start the product as a user would.
-const NEED_THE_PROGRAM: [&str; 2] = ["gateway", "replay"];
+const NEED_THE_PROGRAM: [&str; 3] = ["daemon", "gateway", "replay"];
 /// Allocations are counted by a program of their own, so that the counting is not measured along.
 const NEED_COUNTS: [&str; 2] = ["engine", "gate"];
 
@@ -17,6 +24,9 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     let args = passed_on(args);
     if args.is_empty() {
         return Err(Failure::new("which benchmark? cargo xtask bench NAME [--seconds S] [--json]"));
+    }
+    for arg in &args {
+        servers::install_for_bench(root, arg)?;
     }
     if args.iter().any(|arg| NEED_COUNTS.contains(arg)) {
         process::run(root, &["cargo", "build", "--release", "-p", "hapax-bench", "--bin", "hapax-count"])?;

@@ -99,6 +99,11 @@ async fn client(
     Ok((latencies, replays))
 }
 
+/// Reads one answer whole, into `answer`.
+pub(crate) async fn read_whole(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result<(), String> {
+    read_answer(connection, answer).await.map(drop)
+}
+
 /// Reads one answer whole; whether it was marked as a replay.
 async fn read_answer(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result<bool, String> {
     answer.clear();

@@ -1,6 +1,7 @@
 //! The gateway over real sockets, beside nginx and a bare server. Everything but the crowd of clients is a process of
 //! its own, so that all of them compete for the same cores in the same way.
 
+mod daemon;
 mod first;
 mod load;
 mod nginx;
@@ -10,6 +11,7 @@ mod report;
 mod request;
 mod server;
 
+pub(crate) use daemon::run as daemon;
 pub(crate) use first::run as first;
 pub(crate) use replay::run as replay;
 pub(crate) use server::serve;

@@ -54,6 +54,20 @@ impl Running {
         Ok(running)
     }
 
+    /// Started, and nothing more is known of it.
+    pub(crate) fn unready(address: SocketAddr, command: &mut Command) -> Result<Self, String> {
+        Ok(Self { child: spawn(command)?, address })
+    }
+
+    /// The memory that it holds.
+    pub(crate) fn resident_mib(&self) -> Result<f64, String> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.map_err(|error| error.to_string())?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+        kib.map(|kib| kib / 1024.0).ok_or_else(|| "its memory is not known".to_owned())
+    }
+
     /// The gateway as a user would start it, durable on a ledger in `place`.
     pub(crate) fn gateway(upstream: SocketAddr, place: &Path) -> Result<Self, String> {
         let address = free_address()?;
@@ -63,6 +77,11 @@ impl Running {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         Self::at(address, &mut command)
     }
+}
+
+/// The product.
+pub(crate) fn hapax() -> Result<PathBuf, String> {
+    beside_us("hapax")
 }
 
 fn spawn(command: &mut Command) -> Result<Child, String> {

@@ -44,9 +44,16 @@ pub(crate) struct GatewayArgs {
     /// Where clients connect [default: 127.0.0.1:8080]
     #[arg(long, env = "HAPAX_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Where records are kept: `file:DIRECTORY`, or `memory:` to forget them with the process [default: file:./hapax-data]
-    #[arg(long, env = "HAPAX_STORE", value_name = "URL")]
+    /// Where records are kept: `file:DIRECTORY`, `redis://…`, `postgres://…`, `nats://…`, or `memory:` to forget them with the process
+    /// [default: the data directory]
+    #[arg(long, env = "HAPAX_STORE", value_name = "URL", hide_env_values = true)]
     pub(crate) store: Option<String>,
+    /// Where the secret is kept, the same for all processes on one store [default: ./hapax-data]
+    #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY")]
+    pub(crate) data: Option<PathBuf>,
+    /// What the store must promise: `any`, or `durable` to refuse the start without it [default: any]
+    #[arg(long, env = "HAPAX_DURABILITY", value_name = "LEVEL")]
+    pub(crate) durability: Option<String>,
     /// The configuration [default: ./hapax.toml if it is there]
     #[arg(long, env = "HAPAX_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -18,8 +18,20 @@ pub(crate) enum Failure {
     Tls(#[from] hapax_gateway::inbound::TlsProblem),
     #[error("the store `{url}` cannot be opened: {why}")]
     Store { url: String, why: String },
+    /// The URL as it may be shown: without user, password and parameters.
+    #[error("the store {url} cannot be opened: {why}")]
+    SharedStore { url: String, why: String },
+    #[error("the data directory {} cannot be used: {error}; name another with --data [HX0135]", .path.display())]
+    Data { path: PathBuf, error: io::Error },
+    #[error(
+        "another daemon holds the data directory {}; on a shared store each has one of its own, named with --data [HX0135]",
+        .0.display()
+    )]
+    DataInUse(PathBuf),
     #[error(transparent)]
     Engine(#[from] hapax::BuildError),
+    #[error(transparent)]
+    Promise(#[from] hapax::EngineError),
     #[error("the secret {} cannot be used: {why} [HX0060]", .path.display())]
     Secret { path: PathBuf, why: String },
     #[error("cannot listen on {address}: {error}; is another process there? [HX0061]")]
@@ -39,36 +51,57 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Server(#[from] hapax_server::ServerError),
     #[error(transparent)]
+    Trace(#[from] hapax_server::TraceError),
+    #[error(transparent)]
     Client(#[from] hapax_client::Error),
+    #[error("no process runs in {}; start `hapax serve` there, or name another file to compare with [HX0160]", .data.display())]
+    NotRunning { data: PathBuf },
+    #[error(transparent)]
+    Retry(#[from] hapax_queue::SchedulerConfigError),
+    #[error("{}: {why} [HX0142]", .path.display())]
+    Transfer { path: PathBuf, why: String },
+    #[error("{}, line {line}: {why}; nothing was imported. Take the export again [HX0141]", .path.display())]
+    Damage { path: PathBuf, line: u64, why: String },
     #[error("{0} places are not as they were written")]
     Damaged(usize),
+    #[error("{0} checks failed: this is no store to trust; nothing of yours was touched [HX0136]")]
+    NoStore(usize),
+    #[error("interrupted; what it had written is removed")]
+    Interrupted,
     #[error("{0} knobs differ")]
     Differs(usize),
 }
 
 impl Failure {
     /// 2: the command was given something that it cannot use. 3: it ended before its work did. 4: in flight. 5: the key was
-    /// used for another request. 6: in doubt. 7: not known. 8: damage was found. 9: there are differences. 10: refused
+    /// used for another request. 6: in doubt. 7: not known. 8: damage was found, or a store that is none. 9: there are differences. 10: refused
     /// otherwise. 1: all else.
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => ExitCode::from(2),
-            Self::Setting { .. } | Self::Keys { .. } => ExitCode::from(2),
+            Self::Setting { .. } | Self::Keys { .. } | Self::Trace(_) | Self::Retry(_) => ExitCode::from(2),
             Self::Unfinished(_) => ExitCode::from(3),
             Self::Client(hapax_client::Error::InFlight(_)) => ExitCode::from(4),
             Self::Client(hapax_client::Error::Mismatch(_)) => ExitCode::from(5),
             Self::Client(hapax_client::Error::InDoubt(_)) => ExitCode::from(6),
             Self::Client(hapax_client::Error::Refused(refusal)) if refusal.status == 404 => ExitCode::from(7),
-            Self::Damaged(_) => ExitCode::from(8),
+            Self::Damaged(_) | Self::Damage { .. } | Self::NoStore(_) => ExitCode::from(8),
             Self::Differs(_) => ExitCode::from(9),
             Self::Client(hapax_client::Error::Refused(_)) => ExitCode::from(10),
             Self::Runtime(_)
+            | Self::Transfer { .. }
             | Self::Tls(_)
             | Self::Store { .. }
+            | Self::SharedStore { .. }
+            | Self::Data { .. }
+            | Self::DataInUse(_)
+            | Self::Promise(_)
+            | Self::Interrupted
             | Self::Engine(_)
             | Self::Secret { .. }
             | Self::Listen { .. }
             | Self::Server(_)
+            | Self::NotRunning { .. }
             | Self::Client(_)
             | Self::Signals(_)
             | Self::Demo(_)

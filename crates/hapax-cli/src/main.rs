@@ -4,9 +4,11 @@ mod args;
 mod commands;
 mod demo;
 mod failure;
+mod files;
 mod gateway;
 mod serve;
 mod store;
+mod transfer;
 
 use std::process::ExitCode;
 

@@ -1,33 +1,143 @@
 //! Stores by their URL.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use hapax::{Ledger, MemoryStore, Store};
+use hapax::{Durability, Effect, Engine, Ledger, MemoryStore, Policies, Store, StoreUrlError};
 
 use crate::failure::Failure;
 
 /// A store, and the directory that goes with it.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
-    /// Where secrets are kept; without one they are forgotten with the process.
+    /// Where the secret, and of a daemon the audit log and the socket, are kept; without one they are forgotten with the
+    /// process.
     pub(crate) directory: Option<PathBuf>,
     /// The embedded ledger, for its figures.
     pub(crate) ledger: Option<Arc<Ledger>>,
 }
 
+/// The directory, and the store in it, of whoever names none.
+pub(crate) const DATA: &str = "./hapax-data";
 pub(crate) const DEFAULT: &str = "file:./hapax-data";
 
-pub(crate) fn open(url: &str) -> Result<Opened, Failure> {
-    let failed = |why: String| Failure::Store { url: url.to_owned(), why };
+/// Opens a store. `data` is the directory beside a store that lies elsewhere.
+pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {
     match url.split_once(':') {
         Some(("memory", "")) => Ok(Opened { store: Arc::new(MemoryStore::default()), directory: None, ledger: None }),
         Some(("file", path)) if !path.trim_start_matches("//").is_empty() => {
             // `file:///var/lib/hapax` and `file:./hapax-data` both name a directory.
             let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
+            let failed = |why: String| Failure::Store { url: url.to_owned(), why };
             let ledger = Arc::new(Ledger::open(&path).map_err(|error| failed(error.to_string()))?);
             let store: Arc<dyn Store> = Arc::clone(&ledger) as _;
             Ok(Opened { store, directory: Some(path), ledger: Some(ledger) })
         }
-        Some(_) | None => Err(failed("write `file:DIRECTORY` or `memory:` [HX0050]".to_owned())),
+        Some(("memory" | "file", _)) => {
+            let why = "write `file:DIRECTORY` or `memory:` [HX0050]".to_owned();
+            Err(Failure::Store { url: url.to_owned(), why })
+        }
+        Some(_) | None => {
+            let store = hapax::open_store(url)
+                .await
+                .map_err(|error: StoreUrlError| Failure::SharedStore { url: shown(url), why: error.to_string() })?;
+            fs::create_dir_all(data).map_err(|error| Failure::Data { path: data.to_owned(), error })?;
+            Ok(Opened { store, directory: Some(data.to_owned()), ledger: None })
+        }
+    }
+}
+
+/// A URL for messages: without user, password and parameters, whatever it looks like.
+pub(crate) fn shown(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some(split) => split,
+        // `file:./hapax-data`, `memory:`; without a colon it may be anything.
+        None if url.starts_with("file:") || url == "memory:" => return url.to_owned(),
+        None => return "…".to_owned(),
+    };
+    if scheme == "file" {
+        return url.to_owned();
+    }
+    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-')) {
+        return "…".to_owned();
+    }
+    let (before, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+    // With a `?` or `#` before the last `@` nobody can tell where the password ends.
+    if before.contains(['?', '#']) {
+        return format!("{scheme}://…");
+    }
+    let place = place.split(['?', '#']).next().unwrap_or_default();
+    format!("{scheme}://{place}")
+}
+
+/// All processes on a shared store have to have one secret.
+pub(crate) async fn agree(engine: &Engine) -> Result<(), Failure> {
+    if engine.store().single_writer() {
+        return Ok(());
+    }
+    engine.agree_on_secret().await.map_err(Failure::Promise)
+}
+
+/// Said once more, since it stops most work: what nothing is known about is taken to do harm twice.
+pub(crate) fn warn_if_forgetful(store: &dyn Store, policies: &Policies) {
+    let allowed = policies.standard().may_be_forgotten(Effect::Unsafe);
+    if !allowed && !store.single_writer() && matches!(store.durability(), Durability::BestEffort(_)) {
+        eprintln!(
+            "hapax: warning: {} may forget what it acknowledged, so only pure and idempotent work runs there. Set it up as \
+             said above, or name the classes that may be forgotten in the policy, such as best_effort = [\"unsafe\"] [HX0134]",
+            store.name()
+        );
+    }
+}
+
+impl Opened {
+    /// Holds the directory beside a shared store for one daemon: two would write into one audit log. The ledger holds its
+    /// own.
+    pub(crate) fn hold(&self) -> Result<Option<File>, Failure> {
+        let beside = self.directory.as_deref().filter(|_| !self.store.single_writer());
+        beside.map(hold).transpose()
+    }
+}
+
+fn hold(data: &Path) -> Result<File, Failure> {
+    let failed = |error| Failure::Data { path: data.to_owned(), error };
+    let file = File::options().create(true).truncate(false).write(true).open(data.join("lock")).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(Failure::DataInUse(data.to_owned())),
+        Err(fs::TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A password may hold any character that its owner did not care to escape.
+    #[test]
+    fn no_url_shows_its_secret() {
+        let plain = "redis://127.0.0.1:6379/0";
+        assert_eq!(shown(plain), plain);
+        assert_eq!(shown("file:./hapax-data"), "file:./hapax-data");
+        assert_eq!(shown("postgres://app:hush@db:5432/shop?sslmode=require"), "postgres://db:5432/shop");
+        for url in [
+            "redis://:hush@host/0",
+            "redis://user:hu/sh@host/0",
+            "redis://user:x@hush@host/0",
+            "postgres://host/db?password=hush",
+            "postgres://host/db?password=x@hush",
+            "postgres://u:x?hush@host/db",
+            "postgres://u:x#hush@host/db",
+            "postgres://host/db#hush",
+            "hush",
+            "hush:x",
+            "user:hush://host",
+            "nats://hush@host:4222",
+        ] {
+            assert!(!shown(url).contains("hush"), "{} from {url}", shown(url));
+        }
     }
 }

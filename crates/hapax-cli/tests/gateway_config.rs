@@ -7,6 +7,8 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use support::{Conn, Dir, Reply, Start, Upstream, get, post, request};
 
 #[test]
@@ -207,6 +209,118 @@ fn a_revoked_credential_gets_no_replay() {
     assert!(!answer.text().contains("secret"));
     let paths: Vec<String> = upstream.asked().into_iter().map(|asked| asked.path).collect();
     assert_eq!(paths, ["/pay", "/me", "/me"]);
+}
+
+/// The upstream cannot be asked whether a caller may see its own answer: that is no *no*. A caller that is sent away takes
+/// another key and pays again.
+#[test]
+fn a_question_without_an_answer_sends_nobody_away() {
+    let said = std::sync::Arc::new(std::sync::atomic::AtomicU16::new(503));
+    let says = std::sync::Arc::clone(&said);
+    let upstream = Upstream::new(move |asked, _, _| match (asked.path.as_str(), says.load(SeqCst)) {
+        ("/me", 0) => Reply::Last(Vec::new()),
+        ("/me", status) => Reply::json(status, "{}"),
+        _ => Reply::json(201, "{\"secret\":true}"),
+    });
+    let dir = Dir::new();
+    let file = "[[route]]\nmatch = \"POST /pay\"\nreauthorize = \"/me\"\nkey_headers = [\"X-Request-Id\"]\n";
+    let gateway = Start::at(&dir).file(file).upstream(upstream.address).go();
+    let ask = || {
+        let headers = [
+            ("X-Request-Id", "k1"),
+            ("Idempotency-Key", "other"),
+            ("Authorization", "Bearer one"),
+            ("X-Forwarded-For", "10.0.0.1"),
+            ("Forwarded", "for=10.0.0.1"),
+            ("X-Real-Ip", "10.0.0.1"),
+        ];
+        Conn::to(gateway.address).send(request("POST", "/pay", &headers, "{}")).answer()
+    };
+    assert_eq!(ask().status, 201);
+    for unknown in [503, 500, 429, 408, 0] {
+        said.store(unknown, SeqCst);
+        let answer = ask();
+        assert_eq!(answer.status, 503, "{unknown}: {}", answer.text());
+        assert!(answer.says("\"next_action\":\"retry_same_key\""), "{unknown}: {}", answer.text());
+        assert!(answer.says("\"safe_new_key\":false") && answer.header("retry-after").is_some(), "{}", answer.text());
+        assert!(!answer.text().contains("secret"));
+    }
+    for no in [401, 403, 404, 302] {
+        said.store(no, SeqCst);
+        let answer = ask();
+        assert_eq!(answer.status, 403, "{no}: {}", answer.text());
+        assert!(answer.says("\"next_action\":\"ask_operator\""), "{no}: {}", answer.text());
+        assert!(answer.says("\"safe_new_key\":false"), "{no}: {}", answer.text());
+    }
+    said.store(204, SeqCst);
+    assert!(ask().is_replay());
+    // And whoever is asked hears where the question really comes from, and takes it for no retry.
+    for asked in upstream.asked().iter().filter(|asked| asked.path == "/me") {
+        assert_eq!(asked.header("x-forwarded-for"), Some("127.0.0.1"));
+        assert_eq!(asked.header("forwarded"), Some("for=127.0.0.1;proto=http;host=\"shop.example\""));
+        for absent in ["x-real-ip", "idempotency-key", "x-request-id", "content-type"] {
+            assert_eq!(asked.header(absent), None, "{absent}");
+        }
+    }
+    assert_eq!(upstream.asked().iter().filter(|asked| asked.path == "/pay").count(), 1);
+}
+
+/// Shadow mode enforces nothing: what has no key, a bad key, no credential or too long a body reaches the upstream as if we
+/// were not there.
+#[test]
+fn shadow_mode_lets_everything_through() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let file = "[gateway]\ntenant = \"header:X-Tenant\"\ntrusted_proxies = [\"127.0.0.1\"]\n[default]\nmode = \"shadow\"\n\
+                [[route]]\nmatch = \"POST /pay\"\nkey = \"required\"\nmax_request_body = \"1KiB\"\n";
+    let gateway = Start::at(&dir).file(file).upstream(upstream.address).go();
+    let (key, tenant) = (("Idempotency-Key", "k1"), ("X-Tenant", "acme"));
+    let long = "x".repeat(100_000);
+    type Asking<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    let requests: [Asking<'_>; 7] = [
+        ("first", &[key, tenant], "{}"),
+        ("again", &[key, tenant], "{}"),
+        ("another under its key", &[key, tenant], "[]"),
+        ("no key", &[tenant], "{}"),
+        ("a bad key", &[("Idempotency-Key", ""), tenant], "{}"),
+        ("no tenant", &[key], "{}"),
+        ("too long", &[key, tenant], &long),
+    ];
+    for (at, (name, headers, body)) in requests.iter().enumerate() {
+        let answer = Conn::to(gateway.address).send(request("POST", "/pay", headers, body)).answer();
+        assert_eq!((answer.status, answer.text()), (201, format!("{{\"charge\":{at}}}")), "{name}");
+        assert_eq!(upstream.asked()[at].body, body.as_bytes(), "{name}");
+    }
+    // A body whose length nobody knows before it is too long.
+    let mut conn = Conn::to(gateway.address);
+    conn.send(
+        "POST /pay HTTP/1.1\r\nHost: a\r\nX-Tenant: acme\r\nIdempotency-Key: k2\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    for _ in 0..20 {
+        conn.send(format!("400\r\n{}\r\n", "y".repeat(1024)));
+    }
+    assert_eq!(conn.send("0\r\n\r\n").answer().status, 201);
+    assert_eq!(upstream.asked()[requests.len()].body.len(), 20 * 1024);
+}
+
+/// The new routes fit the new policies and not the old ones: the file is whole, so it is taken.
+#[test]
+fn a_reload_is_judged_by_its_own_policies() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let before = "[surface.orders]\nkey = { source = [\"automatic\"] }\n[[route]]\nmatch = \"POST /orders\"\nsurface = \"orders\"\n";
+    let gateway = Start::at(&dir).file(before).upstream(upstream.address).go();
+    let ask = || Conn::to(gateway.address).send(request("POST", "/orders", &[], "{}")).answer();
+    assert!(!ask().is_replay() && ask().is_replay(), "the key is made of the request");
+    dir.write(
+        "hapax.toml",
+        "[surface.orders]\nlease = \"30s\"\n[[route]]\nmatch = \"POST /orders\"\nsurface = \"orders\"\nkey = \"required\"\n",
+    );
+    gateway.signal("HUP");
+    gateway.wait_for("reloaded");
+    let said = gateway.said().join("\n");
+    assert!(!said.contains("not reloaded"), "{said}");
+    assert_eq!(ask().status, 400);
 }
 
 /// Keys, credentials and bodies are nowhere: not in what the gateway says, not in its records' readable parts.

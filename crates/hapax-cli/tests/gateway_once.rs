@@ -6,17 +6,23 @@
 mod support;
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
+    mpsc,
 };
 
-use support::{Answer, Conn, Dir, Reply, Start, Upstream, get, post, request};
+use support::{Answer, Conn, Dir, Reply, Start, Upstream, get, post, request, until};
 
 /// Ten impatient clicks on *pay*: one charge, ten receipts that are the same.
 #[test]
 fn ten_at_once_cause_one_call_and_get_ten_equal_answers() {
-    let upstream = Upstream::new(|_, number, _| {
-        std::thread::sleep(std::time::Duration::from_millis(200));
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let upstream = Upstream::new(move |asked, number, _| {
+        if asked.method == "GET" {
+            return Reply::json(200, "{}");
+        }
+        let _ = wait.lock().unwrap().recv();
         Reply::with(
             201,
             &[("Content-Type", "application/json"), ("Location", "/charges/1")],
@@ -26,10 +32,22 @@ fn ten_at_once_cause_one_call_and_get_ten_equal_answers() {
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     let address = gateway.address;
-    let clients: Vec<_> =
-        (0..10).map(|_| std::thread::spawn(move || post(address, "/charges", "k1", "{\"amount\":1}"))).collect();
-    let answers: Vec<Answer> = clients.into_iter().map(|client| client.join().unwrap()).collect();
-    assert_eq!(upstream.count(), 1);
+    let headers = [("Idempotency-Key", "k1"), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
+    let mut clients: Vec<Conn> = (0..10).map(|_| Conn::to(address)).collect();
+    for client in &mut clients {
+        client.send(request("POST", "/charges", &headers, "{\"amount\":1}"));
+    }
+    until("one of them to reach the upstream", || upstream.count() > 0);
+    // All ten were sent before; some more round trips, and they have been read too.
+    for _ in 0..10 {
+        assert_eq!(get(address, "/").status, 200);
+    }
+    // If there were a second call it would be let through as well, and be counted.
+    for _ in 0..10 {
+        go.send(()).unwrap();
+    }
+    let answers: Vec<Answer> = clients.iter_mut().map(Conn::answer).collect();
+    assert_eq!(upstream.asked().iter().filter(|asked| asked.method == "POST").count(), 1);
     for answer in &answers {
         assert_eq!((answer.status, answer.text().as_str()), (201, "{\"n\":0}"));
         assert_eq!(answer.header("location"), Some("/charges/1"));
@@ -54,7 +72,11 @@ fn h1_two_customers_with_one_key_never_meet() {
         let headers = [&[("Idempotency-Key", "order-1")], headers].concat();
         Conn::to(gateway.address).send(request("POST", "/pay", &headers, "{}")).answer()
     };
-    let callers: [&[(&str, &str)]; 5] = [
+    let callers: [&[(&str, &str)]; 9] = [
+        &[("Cookie", "sid=alice; theme=dark")],
+        &[("Cookie", "sid=bob; theme=dark")],
+        &[("X-Auth-Token", "alice")],
+        &[("X-Auth-Token", "bob")],
         &[("Authorization", "Bearer alice")],
         &[("Authorization", "Bearer bob")],
         &[("X-Api-Key", "alice")],
@@ -69,7 +91,15 @@ fn h1_two_customers_with_one_key_never_meet() {
         assert_eq!(again.body, first.body);
     }
     assert_eq!(upstream.count(), callers.len());
+    // A key in the query is a credential as well, whatever a fingerprint says of it.
+    for name in ["carol", "dave"] {
+        let path = format!("/pay?api_key={name}");
+        let headers = [("Idempotency-Key", "order-1")];
+        let ask = || Conn::to(gateway.address).send(request("POST", &path, &headers, "{}")).answer();
+        assert_eq!((ask().status, ask().is_replay()), (200, true), "{name}");
+    }
     gateway.wait_for("share the tenant `anonymous`");
+    gateway.wait_for("told apart by all of its cookies");
     let said = gateway.said().join("\n");
     assert!(said.contains("tenants   credential"), "{said}");
     assert!(!said.contains("alice"), "{said}");

@@ -150,6 +150,37 @@ fn trailers_pass() {
     assert!(all.to_ascii_lowercase().contains("0\r\nx-sum: 7\r\n\r\n"), "{all}");
 }
 
+/// Trailers of a keyed answer: whether all of it was there at the first look is chance, and no reason to lose them.
+#[test]
+fn trailers_of_a_keyed_answer_do_not_depend_on_chance() {
+    let upstream = Upstream::new(|asked, _, stream| {
+        let (first, rest) = (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n",
+            "0\r\nX-Sum: 7\r\n\r\n",
+        );
+        if asked.path == "/at-once" {
+            return Reply::Bytes([first, rest].concat().into_bytes());
+        }
+        use std::io::Write as _;
+        stream.write_all(first.as_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        Reply::Bytes(rest.as_bytes().to_vec())
+    });
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for path in ["/at-once", "/in-two"] {
+        for number in 0..10 {
+            let mut conn = Conn::to(gateway.address);
+            conn.send(format!(
+                "POST {path} HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k{number}\r\nTE: trailers\r\n\
+                 Connection: TE, close\r\nContent-Length: 0\r\n\r\n"
+            ));
+            let all = String::from_utf8(conn.rest()).unwrap().to_ascii_lowercase();
+            assert!(all.contains("2\r\nok\r\n0\r\nx-sum: 7\r\n\r\n"), "{path}: {all}");
+        }
+    }
+}
+
 async fn http2_client(address: SocketAddr) -> hyper::client::conn::http2::SendRequest<Full<Bytes>> {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (sender, connection) =

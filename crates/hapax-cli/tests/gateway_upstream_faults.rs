@@ -13,16 +13,12 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
-    time::Duration,
 };
 
 use support::{Conn, Dir, Gateway, Reply, Start, Upstream, get, post, request, until};
 
-const IMPATIENT: &str =
-    "[upstream.default]\nurl = \"http://UP\"\nfirst_byte_timeout = \"300ms\"\ntimeout = \"600ms\"\n";
-
-fn impatient(dir: &Dir, upstream: &Upstream) -> Gateway {
-    Start::at(dir).file(&IMPATIENT.replace("UP", &upstream.address.to_string())).go()
+fn timed(dir: &Dir, upstream: &Upstream, timing: &str) -> Gateway {
+    Start::at(dir).file(&format!("[upstream.default]\nurl = \"http://{}\"\n{timing}\n", upstream.address)).go()
 }
 
 fn is_in_doubt(gateway: &Gateway, key: &str) {
@@ -73,7 +69,8 @@ fn a_connection_that_was_closed_while_idle_costs_nobody_anything() {
 fn connections_are_kept_and_used_again() {
     let upstream = Upstream::counting();
     let dir = Dir::new();
-    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    // However slow the machine, none of them lies idle for too long.
+    let gateway = timed(&dir, &upstream, "idle = \"60s\"");
     for round in 0..20 {
         assert_eq!(post(gateway.address, "/pay", &format!("k{round}"), "{}").status, 201);
         assert_eq!(get(gateway.address, "/").status, 201);
@@ -127,7 +124,7 @@ fn an_upstream_that_hangs_is_cut_off_and_leaves_doubt() {
         Reply::Last(Vec::new())
     });
     let dir = Dir::new();
-    let gateway = impatient(&dir, &upstream);
+    let gateway = timed(&dir, &upstream, "first_byte_timeout = \"300ms\"");
     let answer = post(gateway.address, "/pay", "k1", "{}");
     assert_eq!(answer.status, 504);
     assert!(answer.says("\"code\":\"gateway_timeout\""), "{}", answer.text());
@@ -138,21 +135,82 @@ fn an_upstream_that_hangs_is_cut_off_and_leaves_doubt() {
 /// The answer comes after we have given up: it is nobody's, and the next request does not get it.
 #[test]
 fn a_late_answer_is_nobodys() {
-    let upstream = Upstream::new(|asked, _, _| {
-        if asked.path == "/pay" {
-            std::thread::sleep(Duration::from_millis(900));
+    let (go, wait) = mpsc::channel::<()>();
+    let (done, written) = mpsc::channel::<()>();
+    let (wait, done) = (std::sync::Mutex::new(wait), std::sync::Mutex::new(done));
+    let upstream = Upstream::new(move |asked, _, stream| {
+        if asked.path != "/pay" {
+            return Reply::json(200, &format!("{{\"path\":\"{}\"}}", asked.path));
         }
-        Reply::json(200, &format!("{{\"path\":\"{}\"}}", asked.path))
+        let _ = wait.lock().unwrap().recv();
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate");
+        let _ = done.lock().unwrap().send(());
+        Reply::Bytes(Vec::new())
     });
     let dir = Dir::new();
-    let gateway = impatient(&dir, &upstream);
+    let gateway = timed(&dir, &upstream, "first_byte_timeout = \"3s\"");
     assert_eq!(post(gateway.address, "/pay", "k1", "{}").status, 504);
+    go.send(()).unwrap();
+    written.recv().unwrap();
     for _ in 0..20 {
         assert_eq!(get(gateway.address, "/other").text(), "{\"path\":\"/other\"}");
-        std::thread::sleep(Duration::from_millis(50));
     }
     is_in_doubt(&gateway, "k1");
     assert_eq!(upstream.asked().iter().filter(|asked| asked.path == "/pay").count(), 1);
+}
+
+/// An answer begins and falls silent. It is not waited for without end, with a key or without.
+#[test]
+fn an_answer_that_falls_silent_is_cut_off() {
+    let (_keep, hang) = mpsc::channel::<()>();
+    let hang = std::sync::Mutex::new(hang);
+    let upstream = Upstream::new(move |asked, _, stream| {
+        let head = if asked.path == "/counted" { "Content-Length: 100" } else { "Transfer-Encoding: chunked" };
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n\r\n3\r\nabc\r\n");
+        let _ = hang.lock().unwrap().recv();
+        Reply::Last(Vec::new())
+    });
+    let dir = Dir::new();
+    let gateway = timed(&dir, &upstream, "body_idle_timeout = \"500ms\"");
+    for path in ["/counted", "/chunked"] {
+        for key in [None, Some(("Idempotency-Key", "k1"))] {
+            let headers: Vec<_> = key.into_iter().collect();
+            let mut conn = Conn::to(gateway.address);
+            conn.send(request("POST", path, &headers, ""));
+            match conn.try_answer(false) {
+                // With a key and a length it was not passed on before it was whole.
+                Ok(answer) => assert_eq!((answer.status, key.is_some()), (502, true), "{path}"),
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{path}: it was cut off"),
+            }
+            if key.is_some() {
+                let again = || Conn::to(gateway.address).send(request("POST", path, &headers, "")).answer();
+                until("doubt", || again().says("\"code\":\"in_doubt\""));
+            }
+        }
+    }
+}
+
+/// A refusal that breaks off is a refusal, whether its length was told or not: the key is free.
+#[test]
+fn a_refusal_that_breaks_off_leaves_nothing_behind() {
+    for length in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
+        let upstream = Upstream::new(move |_, number, _| match number {
+            0 => Reply::Last(format!("HTTP/1.1 400 Bad Request\r\n{length}\r\n\r\n3\r\nabc\r\n").into_bytes()),
+            _ => Reply::json(200, "{}"),
+        });
+        let dir = Dir::new();
+        let gateway = Start::at(&dir).upstream(upstream.address).go();
+        let _ = Conn::to(gateway.address)
+            .send(request("POST", "/pay", &[("Idempotency-Key", "k1"), ("Authorization", "Bearer one")], "{}"))
+            .try_answer(false);
+        until("the key to be free", || {
+            let headers = [("Idempotency-Key", "k1"), ("Authorization", "Bearer one")];
+            let answer = Conn::to(gateway.address).send(request("POST", "/pay", &headers, "{}")).answer();
+            assert!(!answer.says("\"code\":\"in_doubt\""), "{length}: {}", answer.text());
+            answer.status == 200
+        });
+        assert_eq!(upstream.count(), 2, "{length}");
+    }
 }
 
 /// The head says 200 and the body breaks off: half an answer is none.

@@ -13,11 +13,12 @@ use std::{
 
 use support::{Dir, Reply, Start, Upstream};
 
-/// The first charge takes longer than the clients wait for an answer.
+/// The first charge takes longer than the clients wait for an answer, which is long enough for all others on a slow
+/// machine.
 fn slow_at_first() -> Upstream {
     Upstream::new(|asked, number, _| {
         if number == 0 {
-            std::thread::sleep(Duration::from_millis(2_500));
+            std::thread::sleep(Duration::from_millis(6_000));
         }
         let form = String::from_utf8_lossy(&asked.body).into_owned();
         let amount = form.split('&').find_map(|field| field.strip_prefix("amount=")).unwrap_or("0").to_owned();
@@ -57,7 +58,7 @@ fn curl_retries_and_is_charged_once() {
     let (dir, upstream) = (Dir::new(), slow_at_first());
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     let output = Command::new("curl")
-        .args(["--silent", "--show-error", "--include", "--max-time", "1"])
+        .args(["--silent", "--show-error", "--include", "--max-time", "4"])
         .args(["--retry", "8", "--retry-delay", "1", "--retry-all-errors"])
         .args(["-H", "Idempotency-Key: order-1", "-H", "Authorization: Bearer one", "-d", "amount=1200"])
         .arg(format!("http://{}/v1/charges", gateway.address))

@@ -63,12 +63,13 @@ struct Daemon {
 
 impl Daemon {
     fn start(dir: &Path, more: &[&str]) -> Self {
-        let mut child = hapax(dir)
-            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log", "debug"])
-            .args(more)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = hapax(dir);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log", "debug"]).args(more);
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut hello = String::new();
         let mut url = None;
@@ -111,7 +112,10 @@ impl Drop for Daemon {
 #[test]
 fn without_a_file_or_a_flag_it_says_what_it_is_doing() {
     let dir = Dir::new();
-    let daemon = Daemon::start(&dir.0, &[]);
+    let mut command = hapax(&dir.0);
+    // Ports that nobody else has, since many tests run at once: by the environment, so without a file or a flag.
+    command.arg("serve").env("HAPAX_LISTEN", "127.0.0.1:0").env("HAPAX_ADMIN", "127.0.0.1:0");
+    let daemon = Daemon::of(command);
     for expected in ["file:./hapax-data", "which promises: durable", "page      http://127.0.0.1:"] {
         assert!(daemon.hello.contains(expected), "{}", daemon.hello);
     }
@@ -170,11 +174,22 @@ async fn killed_again_and_again_it_forgets_nothing_acknowledged() {
         let checked = run(&dir.0, &["audit", "verify", "--json"]);
         assert!(checked.status.success(), "{}", said(&checked));
     }
-    let doubts = json(&dir.0, &["doubt", "list", "--json"]);
-    let of_unsafe = doubts["items"].as_array().unwrap().iter().filter(|item| item["surface"] == "unsafe").count();
-    assert_eq!(of_unsafe, 6, "{doubts}");
-    let pure = json(&dir.0, &["op", "list", "--surface", "pure", "--json"]);
-    assert!(pure["items"].as_array().unwrap().iter().all(|item| item["state"] == "open"), "{pure}");
+    // Page by page, to the end: a place in the list holds from one process to the next.
+    let (mut of_unsafe, mut cursor) = (0, None::<String>);
+    loop {
+        let mut words = vec!["doubt", "list", "--limit", "25", "--json"];
+        words.extend(cursor.as_deref().map(|cursor| ["--cursor", cursor]).iter().flatten());
+        let page = json(&dir.0, &words);
+        of_unsafe += page["items"].as_array().unwrap().iter().filter(|item| item["surface"] == "unsafe").count();
+        cursor = page["next"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(of_unsafe, 6);
+    let pure = json(&dir.0, &["op", "list", "--surface", "pure", "--limit", "200", "--json"]);
+    let pure: Vec<&Value> = pure["items"].as_array().unwrap().iter().map(|item| &item["state"]).collect();
+    assert_eq!(pure, ["open"; 6]);
     assert!(acknowledged.len() >= 360);
 }
 
@@ -227,6 +242,65 @@ fn commands_reach_the_running_process_and_work_without_one() {
     assert!(said(&refused).contains("HX0082"), "{}", said(&refused));
 }
 
+/// A variable for a daemon elsewhere is in the environment of most shells that have one: local commands work there too,
+/// a flag wins over a variable, and what cannot both be meant is refused.
+#[test]
+fn flags_win_over_variables_and_a_key_without_a_daemon_is_no_hindrance() {
+    let dir = Dir::new();
+    std::fs::create_dir(dir.0.join("hapax-data")).unwrap();
+    std::fs::write(dir.0.join("hapax.toml"), "[surface.payments]\nlease = \"5s\"\n").unwrap();
+    let with = |words: &[&str], variables: &[(&str, &str)]| {
+        hapax(&dir.0).args(words).envs(variables.iter().copied()).output().unwrap()
+    };
+    let list = ["op", "list", "--json"];
+    let key = ("HAPAX_API_KEY", "hx_of_a_daemon_elsewhere");
+    assert!(with(&list, &[key]).status.success());
+    let nowhere = ("HAPAX_URL", "http://127.0.0.1:1");
+    let elsewhere = with(&list, &[key, nowhere]);
+    assert_eq!(elsewhere.status.code(), Some(1), "{}", said(&elsewhere));
+    assert!(said(&elsewhere).contains("http://127.0.0.1:1") && said(&elsewhere).contains("hapax serve"));
+    let here = with(&["op", "list", "--data", "hapax-data"], &[key, nowhere]);
+    assert!(here.status.success() && said(&here).contains("in hapax-data"), "{}", said(&here));
+    let both = with(&list, &[nowhere, ("HAPAX_DATA", "hapax-data")]);
+    assert_eq!(both.status.code(), Some(2), "{}", said(&both));
+    let both = run(&dir.0, &["op", "list", "--data", "hapax-data", "--url", "http://127.0.0.1:1"]);
+    assert_eq!(both.status.code(), Some(2), "{}", said(&both));
+    let tls = run(&dir.0, &["op", "list", "--url", "https://127.0.0.1:1"]);
+    assert!(said(&tls).contains("TLS"), "{}", said(&tls));
+    // Without a daemon, the policies are still those of the file; and what lapsed is read as lapsed, but nobody sweeps.
+    let begun = json(&dir.0, &["op", "begin", "payments", "k", "--effect", "irreversible", "--json"]);
+    assert_eq!(begun["lease_ms"], 5_000);
+    let quick = ["op", "begin", "payments", "l", "--effect", "irreversible", "--lease-ms", "1", "--json"];
+    let quick = json(&dir.0, &quick);
+    let id = quick["operation"].as_str().unwrap();
+    for _ in 0..3 {
+        let known = json(&dir.0, &["explain", id, "--json"]);
+        assert_eq!((&known["state"], &known["version"]), (&Value::from("in_doubt"), &quick["fence"]), "{known}");
+    }
+    let listed = said(&run(&dir.0, &["doubt", "list"]));
+    assert!(listed.contains("ago)") && listed.contains("process ") && listed.contains("doubt resolve"), "{listed}");
+    // What a verb does not take is refused, and not dropped.
+    let dropped = run(&dir.0, &["op", "renew", id, quick["token"].as_str().unwrap(), "--body", "x"]);
+    assert_eq!(dropped.status.code(), Some(2), "{}", said(&dropped));
+    // At the tenants' door another tenant cannot be named.
+    let daemon = Daemon::start(&dir.0, &[]);
+    let named = run(&dir.0, &["op", "list", "--url", &daemon.url, "--tenant", "acme"]);
+    assert_eq!(named.status.code(), Some(10), "{}", said(&named));
+    let tail = said(&run(&dir.0, &["audit", "tail"]));
+    assert!(tail.contains("Z  local (uid ") && tail.contains("step: begin") && !tail.contains('{'), "{tail}");
+    daemon.kill();
+}
+
+/// A daemon that must not start says so before it says anything else, and leaves no row as if it had.
+#[test]
+fn a_daemon_that_would_be_open_to_all_does_not_start() {
+    let dir = Dir::new();
+    let open = run(&dir.0, &["serve", "--listen", "0.0.0.0:0", "--admin", "off"]);
+    assert!(said(&open).contains("HX0080") && !said(&open).contains("hapax serve on"), "{}", said(&open));
+    let log = std::fs::read_to_string(dir.0.join("hapax-data/audit.log")).unwrap();
+    assert!(!log.contains("started"), "{log}");
+}
+
 /// Whatever a caller sends, it is not found again where others can read: log, metrics, errors, page, audit log.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_planted_secret_appears_nowhere() {
@@ -273,7 +347,7 @@ async fn a_planted_secret_appears_nowhere() {
     seen.push_str(&daemon.hello.clone());
     seen.push_str(&daemon.kill());
     seen.push_str(&std::fs::read_to_string(dir.0.join("hapax-data/audit.log")).unwrap());
-    assert!(seen.contains("idempotency_check"), "the log was read");
+    assert!(seen.contains("idempotency_check") && seen.contains("key_hash"), "the log was read");
     assert!(!seen.contains(secret), "{}", &seen[seen.find(secret).unwrap_or(0).saturating_sub(200)..]);
 }
 

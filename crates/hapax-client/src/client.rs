@@ -1,7 +1,7 @@
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Method, Request, header};
+use http::{Method, Request, Response, header};
 use http_body_util::Full;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -33,11 +33,16 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// `http://host:port`, or `unix:` and the path of an admin socket.
+    /// `http://host:port`, or `unix:` and the path of an admin socket; `https://host:port` with the feature `tls`.
     pub fn new(address: &str) -> Result<Self, Error> {
+        Self::trusting(address, None)
+    }
+
+    /// Believes the certificates in this PEM file, instead of the system's.
+    pub fn trusting(address: &str, ca: Option<&Path>) -> Result<Self, Error> {
         let address = Address::parse(address)?;
-        let host = address.host();
-        Ok(Self { pool: Arc::new(Pool::new(address)), host, key: None, tenant: None, timeout: Duration::from_secs(75) })
+        let (host, pool) = (address.host(), Pool::new(address, ca)?);
+        Ok(Self { pool: Arc::new(pool), host, key: None, tenant: None, timeout: Duration::from_secs(75) })
     }
 
     #[must_use]
@@ -97,27 +102,55 @@ impl Client {
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        self.again(Method::GET, path, &[]).await
+        self.again(Method::GET, path, &[], None).await
     }
 
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         let bytes = serde_json::to_vec(body).map_err(|error| Error::Unexpected(error.to_string()))?;
-        self.again(Method::POST, path, &bytes).await
+        self.again(Method::POST, path, &bytes, None).await
+    }
+
+    /// As [`Client::post`], for what has no token of its own: under this key it happens once, however often it is sent.
+    pub async fn post_once<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        key: &str,
+    ) -> Result<T, Error> {
+        let bytes = serde_json::to_vec(body).map_err(|error| Error::Unexpected(error.to_string()))?;
+        self.again(Method::POST, path, &bytes, Some(key)).await
     }
 
     /// As it is: for what is not JSON.
     pub async fn raw(&self, method: Method, path: &str, body: &[u8]) -> Result<(u16, Bytes), Error> {
-        let response = self.pool.send(self.request(method, path, body)?, self.timeout).await?;
+        let response = self.response(method, path, body, None).await?;
         Ok((response.status().as_u16(), response.into_body()))
     }
 
+    /// The whole answer, with its headers; `key` goes along as the `Idempotency-Key`.
+    pub async fn response(
+        &self,
+        method: Method,
+        path: &str,
+        body: &[u8],
+        key: Option<&str>,
+    ) -> Result<Response<Bytes>, Error> {
+        self.pool.send(self.request(method, path, body, key)?, self.timeout).await
+    }
+
     /// Sends it until there is an answer, a few times.
-    async fn again<T: DeserializeOwned>(&self, method: Method, path: &str, body: &[u8]) -> Result<T, Error> {
+    async fn again<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &[u8],
+        key: Option<&str>,
+    ) -> Result<T, Error> {
         let mut pause = FIRST_PAUSE;
         let mut left = TRIES;
         loop {
             left -= 1;
-            match self.once(method.clone(), path, body).await {
+            match self.once(method.clone(), path, body, key).await {
                 Err(error) if left > 0 && error.may_pass() => {
                     tokio::time::sleep(pause).await;
                     pause *= 4;
@@ -127,8 +160,15 @@ impl Client {
         }
     }
 
-    async fn once<T: DeserializeOwned>(&self, method: Method, path: &str, body: &[u8]) -> Result<T, Error> {
-        let (status, bytes) = self.raw(method, path, body).await?;
+    async fn once<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &[u8],
+        key: Option<&str>,
+    ) -> Result<T, Error> {
+        let response = self.response(method, path, body, key).await?;
+        let (status, bytes) = (response.status().as_u16(), response.into_body());
         if (200..300).contains(&status) {
             return serde_json::from_slice(&bytes).map_err(|error| Error::Unexpected(error.to_string()));
         }
@@ -138,13 +178,22 @@ impl Client {
         }
     }
 
-    fn request(&self, method: Method, path: &str, body: &[u8]) -> Result<Request<Full<Bytes>>, Error> {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: &[u8],
+        once: Option<&str>,
+    ) -> Result<Request<Full<Bytes>>, Error> {
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, &self.host);
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
         if let Some(key) = &self.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        if let Some(once) = once {
+            request = request.header("idempotency-key", once);
         }
         if let Some(tenant) = &self.tenant {
             request = request.header("hapax-tenant", tenant);

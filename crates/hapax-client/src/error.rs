@@ -19,10 +19,18 @@ pub struct Refusal {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("`{0}` is not an address; write `http://host:port` or `unix:/path/to/admin.sock`")]
+    #[error("`{0}` is not an address; write `http://host:port`, `https://host:port` or `unix:/path/to/admin.sock`")]
     Address(String),
-    #[error("the daemon cannot be reached: {0}")]
-    Unreachable(#[source] std::io::Error),
+    #[error("`{0}` wants TLS, and this client was built without the feature `tls`; build it with, or write `http://`")]
+    NoTls(String),
+    #[error("nobody can be trusted: {0} [HX0051]")]
+    Trust(String),
+    #[error("no daemon can be reached at {at}: {error}; is `hapax serve` running there?")]
+    Unreachable {
+        at: String,
+        #[source]
+        error: std::io::Error,
+    },
     /// The request may have arrived: send the same again, with the same nonce or token.
     #[error("the connection broke before the answer came: {0}")]
     Lost(#[source] hyper::Error),
@@ -54,9 +62,15 @@ impl Error {
     /// Whether the same request may simply be sent again.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::Lost(_) | Self::TimedOut(_) => true,
+            Self::Unreachable { .. } | Self::Lost(_) | Self::TimedOut(_) => true,
             Self::Refused(refusal) => refusal.status == 503,
-            Self::Address(_) | Self::Unexpected(_) | Self::InFlight(_) | Self::Mismatch(_) | Self::InDoubt(_) => false,
+            Self::Address(_)
+            | Self::NoTls(_)
+            | Self::Trust(_)
+            | Self::Unexpected(_)
+            | Self::InFlight(_)
+            | Self::Mismatch(_)
+            | Self::InDoubt(_) => false,
         }
     }
 }

@@ -25,6 +25,8 @@ mod connection;
 mod error;
 mod once;
 mod operation;
+#[cfg(feature = "tls")]
+mod tls;
 mod wire;
 
 pub use client::Client;

@@ -54,18 +54,29 @@ impl Operation {
         };
         match ran {
             Ok(value) => {
-                let body = serde_json::to_string(&value).map_err(|error| OnceError::Unreadable(error.to_string()))?;
+                let body = match serde_json::to_string(&value) {
+                    Ok(body) => body,
+                    // The effect ran, so nobody may take this for a failure without one.
+                    Err(error) => {
+                        let _lapses_otherwise = client.fail(&ticket, &unknown()).await;
+                        let why = format!("its value cannot be written as JSON: {error}");
+                        return Err(OnceError::NotRecorded(Error::Unexpected(why)));
+                    }
+                };
                 client.complete(&ticket, &Outcome::text(body)).await.map_err(OnceError::NotRecorded)?;
                 Ok(Done { value, replayed: false, attempt: ticket.attempt })
             }
             Err(error) => {
-                let outcome = Outcome { class: Some("unknown".to_owned()), ..Outcome::default() };
                 // If this does not arrive, the lease lapses, which says the same.
-                let _lapses_otherwise: Result<_, Error> = client.fail(&ticket, &outcome).await;
+                let _lapses_otherwise: Result<_, Error> = client.fail(&ticket, &unknown()).await;
                 Err(OnceError::Failed(error))
             }
         }
     }
+}
+
+fn unknown() -> Outcome {
+    Outcome { class: Some("unknown".to_owned()), ..Outcome::default() }
 }
 
 /// Renews at a third of the lease. A failed renewal is no reason to stop an effect under way: its end may still be told.

@@ -5,11 +5,13 @@
 
 pub mod activity;
 pub mod beat;
+pub mod claim;
 pub mod command;
 mod effect;
 mod event;
 pub mod group;
 pub mod identity;
+pub mod mark;
 pub mod meaning;
 pub mod memo;
 mod outcome;
@@ -17,6 +19,7 @@ pub mod plan;
 pub mod policy;
 pub mod record;
 mod rules;
+pub mod task;
 mod ties;
 mod time;
 mod token;
@@ -31,7 +34,8 @@ pub use outcome::{Body, BodyId, Outcome, OutcomeClass, body_digest};
 pub use policy::{Policy, Preset};
 pub use record::{Record, State, StateName};
 pub use rules::{
-    Current, Moment, Step, Waiting, Write, apply, as_read, final_answer, judge_waiter, lease_end, window_end,
+    Current, Moment, Step, Waiting, Window, Windows, Write, apply, as_read, final_answer, judge_waiter, kept_for,
+    lease_end, window_end, windows,
 };
 pub use ties::{Compensation, CompensationInput, Honoured, Ties, group_tag};
 pub use time::{Anchor, Millis, Span, Stamp, WallMillis};

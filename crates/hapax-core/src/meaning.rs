@@ -55,3 +55,26 @@ impl Answers {
 /// The class of whatever is answered on behalf of a handler or upstream that gave no answer of its own after the request
 /// had reached it. No preset changes it: nobody has said anything.
 pub const MADE_UP: OutcomeClass = OutcomeClass::Unknown;
+
+/// The class of an answer whose head came and whose end did not. What leaves nothing leaves nothing without its last words
+/// too; of everything else nobody can say whether what it stood for happened.
+#[must_use]
+pub const fn broken_off(class: OutcomeClass) -> OutcomeClass {
+    match class {
+        OutcomeClass::NotRecordable | OutcomeClass::NotAdmitted | OutcomeClass::Cancelled => {
+            OutcomeClass::NotRecordable
+        }
+        OutcomeClass::RetryableFailure | OutcomeClass::Success | OutcomeClass::FinalFailure | OutcomeClass::Unknown => {
+            MADE_UP
+        }
+    }
+}
+
+/// The class of an answer that its handler calls final, whatever its status means elsewhere.
+#[must_use]
+pub const fn called_final(status: u16) -> OutcomeClass {
+    match status {
+        400..=599 => OutcomeClass::FinalFailure,
+        _ => OutcomeClass::Success,
+    }
+}

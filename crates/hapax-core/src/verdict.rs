@@ -1,5 +1,7 @@
 //! The answers to *begin*.
 
+use std::{fmt, sync::Arc};
+
 use crate::{Millis, Outcome, Stamp, Token, Version, WallMillis};
 
 /// The right to run one attempt.
@@ -20,6 +22,9 @@ pub struct Replay {
     /// When it stops being replayed, on the store's clock.
     pub expires: Option<Stamp>,
     pub attempt: u32,
+    /// The principal that asked first, within the tenant. Whose answer it is goes with the answer, so that nobody shows
+    /// one without knowing.
+    pub asked_first: Option<Arc<str>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,6 +49,20 @@ pub enum RefusalReason {
     Quota,
     /// The surface or tenant runs as much as it may.
     Admission,
+    /// The store may forget what it acknowledged, and the policy does not allow that for this effect.
+    Forgetful,
+}
+
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Quota => "as many records are kept as may be [HX0007]",
+            Self::Admission => "as much is running as may [HX0007]",
+            Self::Forgetful => {
+                "the store may forget what it acknowledged, and the policy's `best_effort` does not name this effect [HX0134]"
+            }
+        })
+    }
 }
 
 /// What a caller in doubt can do.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Id, Millis, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
+    Id, Millis, NextAction, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
     command::{Admit, Begin},
     policy::{OnFull, OnInFlight},
     record::About,
@@ -49,17 +49,17 @@ impl Call {
         self.begin_or_unsure().await.map_err(|unsure| unsure.error)
     }
 
-    pub(crate) async fn begin_or_unsure(self) -> Result<Begun, Unsure> {
+    pub(crate) async fn begin_or_unsure(&self) -> Result<Begun, Unsure> {
         let nonce = self.engine.inner.entropy.nonce()?;
-        let prepared = self.prepared?;
+        let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
         self.engine.sweep_from_now_on();
-        let unanswered = Unanswered::new(&self.engine, &prepared, nonce);
-        let begun = self.engine.begin(&prepared, nonce, Nonces::Ours, &unanswered.sent).await;
+        let unanswered = Unanswered::new(&self.engine, prepared, nonce);
+        let begun = self.engine.begin(prepared, nonce, Nonces::Ours, &unanswered.sent).await;
         unanswered.sent.clear();
         match begun {
             Err(unsure) => {
                 if let Some(expected) = unsure.unsettled {
-                    self.engine.disown_later(&prepared, nonce, expected);
+                    self.engine.disown_later(prepared, nonce, expected);
                 }
                 Err(unsure)
             }
@@ -126,7 +126,7 @@ impl Engine {
             // A write of unknown fate stays one, whatever is asked and answered after it.
             let unsettled = asked.carried.unsettled;
             let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
-            let made = Box::pin(inner.make_room(&prepared.policy, &prepared.about)).await;
+            let made = Box::pin(inner.make_room(&prepared.policy, prepared.about(inner))).await;
             if made.map_err(|error| still(error.into()))? {
                 asked = self.ask(prepared, nonce, Room::Made, sent_at).await.map_err(still)?;
                 asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
@@ -146,7 +146,7 @@ impl Engine {
                     fence,
                     lease: grant.lease,
                     effect: prepared.effect,
-                    about: Arc::clone(&prepared.about),
+                    about: Arc::clone(prepared.about(inner)),
                     policy: Arc::clone(&prepared.policy),
                     held: Arc::new(Held {
                         seen: carried.seen.into(),
@@ -183,7 +183,8 @@ impl Engine {
         // Mostly the swap finds out what is there. A refusal writes nothing, so it looks: what was done, runs or is in
         // doubt needs no room, and says so.
         let seen = Seen::nothing();
-        let carried = inner.carry_begin(&prepared.policy, &prepared.id, seen, &prepared.about, begin, sent_at).await;
+        let carried =
+            inner.carry_begin(&prepared.policy, &prepared.id, seen, prepared.about(inner), begin, sent_at).await;
         // Whatever became of it, the store counts it from here on.
         drop(room);
         let mut carried = carried.map_err(|failed| Unsure {
@@ -219,8 +220,12 @@ impl Engine {
                     }
                 }
             }
-            Verdict::InDoubt { .. } => {
-                self.probe_soon(&prepared.id, &prepared.about);
+            Verdict::InDoubt { next, .. } => {
+                // Whoever asks before the next probe is due only hears when that is.
+                let due = !matches!(next, NextAction::WaitForProbe { at } if at > self.inner.now(&seen));
+                if due {
+                    self.probe_soon(&prepared.id, &prepared.scope);
+                }
                 Ok(Begun::Told(verdict))
             }
             Verdict::WindowClosed { .. }
@@ -240,13 +245,17 @@ impl Inner {
         nonce: Nonce,
         room: Room,
     ) -> Result<(Begin, Option<Running>, Option<Place>), EngineError> {
-        let (admit, running) = match self.quotas.run(prepared.policy.admission, &prepared.about) {
+        let (admit, running) = match self.quotas.run(prepared.policy.admission, &prepared.scope) {
+            // What is recorded or under way is told all the same.
+            Ok(_) if self.forgetful && !prepared.policy.may_be_forgotten(prepared.effect) => {
+                (refused(RefusalReason::Forgetful), None)
+            }
             Ok(running) => (Admit::Yes, running),
             Err(()) => (refused(RefusalReason::Admission), None),
         };
-        let kept = match self.quotas.take(&prepared.about) {
+        let kept = match self.quotas.take(&prepared.scope) {
             Some(place) => Ok(place),
-            None => Box::pin(self.quotas.keep(self, &prepared.policy, &prepared.about, room)).await?,
+            None => Box::pin(self.quotas.keep(self, &prepared.policy, &prepared.scope, room)).await?,
         };
         let (room_for, room) = match kept {
             Ok(room) => (Admit::Yes, Some(room)),
@@ -256,16 +265,28 @@ impl Inner {
             nonce,
             fingerprint: prepared.fingerprint.clone(),
             effect: prepared.effect,
-            lease: prepared.lease,
-            owner: Arc::clone(&self.owner),
+            lease: self.lease_for(prepared),
+            owner: Arc::clone(prepared.owner.as_ref().unwrap_or(&self.owner)),
             started: prepared.started,
             epoch: prepared.epoch,
             admit,
             room: room_for,
-            about: Arc::clone(&prepared.about),
+            about: Arc::clone(prepared.about(self)),
             ties: prepared.ties.clone(),
         };
         Ok((begin, running, room))
+    }
+
+    /// `None` leaves it to the policy, unless that is too short for this store.
+    fn lease_for(&self, prepared: &Prepared) -> Option<Millis> {
+        let shortest = self.shortest_lease();
+        let wanted = prepared.lease.unwrap_or(prepared.policy.lease);
+        if wanted < shortest { Some(shortest) } else { prepared.lease }
+    }
+
+    /// A store that estimates the time must not judge a lease by its error.
+    pub(crate) fn shortest_lease(&self) -> Millis {
+        Millis(self.store.clock_error().0.saturating_mul(10))
     }
 
     /// Makes room for one more record, where the policy says so.
@@ -324,7 +345,7 @@ impl Inner {
             fence: Version::NEVER,
             lease: prepared.lease.unwrap_or(prepared.policy.lease),
             effect: prepared.effect,
-            about: Arc::clone(&prepared.about),
+            about: Arc::clone(prepared.about(self)),
             policy: Arc::clone(&prepared.policy),
             held: Arc::new(Held {
                 seen: Seen::nothing().into(),

@@ -1,18 +1,21 @@
 //! How a call is put together. Each step leads to the next, so that none can be forgotten: surface, tenant, key.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use hapax_core::{
     Effect, Fingerprint, Id, Millis, Policy, Ties,
     command::Epochs,
     identity::{Grammar, Key, Scope, Surface, Tenant},
-    policy::{FingerprintMode, MismatchInFlight, Mode},
+    policy::{FingerprintMode, Mode},
     record::About,
 };
 use serde::Serialize;
 
 use crate::{
-    engine::{Engine, about},
+    engine::{Engine, Inner},
     error::EngineError,
 };
 
@@ -29,11 +32,15 @@ impl OnSurface {
         Self { engine, surface: Surface::new(name).map_err(EngineError::from) }
     }
 
+    pub(crate) const fn known(engine: Engine, surface: Surface) -> Self {
+        Self { engine, surface: Ok(surface) }
+    }
+
     /// Whose call this is. It comes from the credential, never from the request's body.
     pub fn tenant(self, tenant: impl IntoTenant) -> InScope {
         let ready = self.surface.and_then(|surface| {
             let tenant = tenant.into_tenant()?;
-            let about = Arc::new(about(&surface, &tenant, None, [0; 8]));
+            let about = self.engine.inner.scopes.about(&surface, &tenant);
             Ok(Ready { surface, scope: Scope::of(tenant), about })
         });
         InScope { engine: self.engine, ready }
@@ -110,21 +117,22 @@ impl InScope {
         let engine = self.engine;
         let prepared = self.ready.and_then(|ready| {
             let key = key?;
-            let key_hash = engine.inner.secret.short_digest(&key);
             let policy = engine.inner.policy(&ready.surface);
-            let (surface, about) = match policy.mode {
-                Mode::Enforce => (ready.surface, About::clone(&ready.about)),
+            let (surface, scope) = match policy.mode {
+                Mode::Enforce => (ready.surface, ready.about),
                 // In shadow mode it is recorded on a surface of its own, which never decides for real.
                 Mode::Shadow => {
                     let shadow = ready.surface.shadow();
-                    let about = about(&shadow, ready.scope.tenant(), None, key_hash);
+                    let about = engine.inner.scopes.about(&shadow, ready.scope.tenant());
                     (shadow, about)
                 }
             };
             Ok(Prepared {
                 id: Id::operation(&surface, &ready.scope, &key),
                 policy,
-                about: Arc::new(About { key_hash, ..about }),
+                key,
+                scope,
+                about: OnceLock::new(),
                 fingerprint: None,
                 effect: Effect::default(),
                 lease: None,
@@ -132,6 +140,7 @@ impl InScope {
                 epoch: None,
                 wait: Wait::AsPolicy,
                 ties: None,
+                owner: None,
             })
         });
         Call { engine, prepared }
@@ -158,7 +167,10 @@ pub struct Call {
 pub(crate) struct Prepared {
     pub(crate) id: Id,
     pub(crate) policy: Arc<Policy>,
-    pub(crate) about: Arc<About>,
+    key: Key,
+    /// Whose call it is; of its key nothing yet.
+    pub(crate) scope: Arc<About>,
+    about: OnceLock<Arc<About>>,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) effect: Effect,
     pub(crate) lease: Option<Millis>,
@@ -166,9 +178,25 @@ pub(crate) struct Prepared {
     pub(crate) epoch: Option<Epochs>,
     pub(crate) wait: Wait,
     pub(crate) ties: Option<Arc<Ties>>,
+    /// Who holds the attempt; `None`: this process.
+    pub(crate) owner: Option<Arc<str>>,
 }
 
 impl Prepared {
+    /// What a record and its events say of this call. Made when the store is first asked: an answer that this process
+    /// has at hand needs neither the digest of the key nor a place for it.
+    pub(crate) fn about(&self, inner: &Inner) -> &Arc<About> {
+        self.about.get_or_init(|| {
+            let key_hash = inner.secret.short_digest(&self.key);
+            Arc::new(About { key_hash, ..About::clone(&self.scope) })
+        })
+    }
+
+    /// The same call under the name of another.
+    pub(crate) fn named_like(self, other: Self) -> Self {
+        Self { id: other.id, key: other.key, scope: other.scope, about: other.about, ..self }
+    }
+
     pub(crate) fn tied(&mut self, change: impl FnOnce(&mut Ties)) {
         let ties = Arc::make_mut(self.ties.get_or_insert_default());
         change(ties);
@@ -230,7 +258,15 @@ impl Call {
 
     /// Who asks, within the tenant; stored beside the record.
     pub fn principal(self, principal: &str) -> Self {
-        self.set(|prepared| Arc::make_mut(&mut prepared.about).principal = Some(principal.into()))
+        self.set(|prepared| {
+            Arc::make_mut(&mut prepared.scope).principal = Some(principal.into());
+            prepared.about = OnceLock::new();
+        })
+    }
+
+    /// Who holds the attempt, where that is not this process.
+    pub fn owner(self, owner: &str) -> Self {
+        self.set(|prepared| prepared.owner = Some(owner.into()))
     }
 
     /// Begin without the effect being under way: *start* comes before it.
@@ -243,13 +279,9 @@ impl Call {
         self.set(|prepared| prepared.epoch = Some(Epochs { caller, current }))
     }
 
-    /// What another request under the key of a running one is told, where the policy does not say.
-    pub fn mismatch_in_flight(self, told: MismatchInFlight) -> Self {
-        self.set(|prepared| {
-            if prepared.policy.mismatch_in_flight.is_none() {
-                Arc::make_mut(&mut prepared.policy).mismatch_in_flight = Some(told);
-            }
-        })
+    /// The policy in force with what its caller's own rules add to it, made once and shared by all calls.
+    pub fn under(self, policy: &Arc<Policy>) -> Self {
+        self.set(|prepared| prepared.policy = Arc::clone(policy))
     }
 
     pub fn wait(self, wait: Wait) -> Self {
@@ -259,5 +291,10 @@ impl Call {
     /// The id of the operation this call is about.
     pub fn id(&self) -> Result<Id, EngineError> {
         self.prepared.as_ref().map(|prepared| prepared.id).map_err(Clone::clone)
+    }
+
+    /// What logs show of the key: a short digest under the engine's secret.
+    pub fn key_hash(&self) -> Result<[u8; 8], EngineError> {
+        self.prepared.as_ref().map(|prepared| prepared.about(&self.engine.inner).key_hash).map_err(Clone::clone)
     }
 }

@@ -8,8 +8,7 @@ use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
 use hapax_core::{
-    Command, Id, Moment, Policy, Record, Reply, Stamp, Step, Tag, Version, WallMillis, Write, apply, command::Begin,
-    record::About,
+    Command, Id, Moment, Policy, Record, Reply, Stamp, Step, Tag, Version, Write, apply, command::Begin, record::About,
 };
 use hapax_store::{BodyId, StoreError, Swap, Usage, codec};
 
@@ -155,7 +154,14 @@ impl Inner {
             }
             match self.write(id, &seen, next, &mut step).await {
                 Ok(Written::Swapped(after)) => {
-                    self.settle(id, about, &step, &after, moment.wall, actor).await;
+                    self.tell(id, about, &step, moment.wall, actor);
+                    // Of what was never written before, the gate knows nothing that it would have to forget.
+                    if seen.version != Version::NEVER {
+                        self.warm(id, &after);
+                    }
+                    for body in &step.drop_bodies {
+                        Box::pin(self.drop_body(*body)).await;
+                    }
                     return Ok(Carried { reply: step.reply, seen: after, unsettled });
                 }
                 Ok(Written::Conflict(now)) => {
@@ -196,23 +202,6 @@ impl Inner {
         match self.in_time("swap", self.store.swap(id, seen.version, envelope)).await? {
             Swap::Swapped { version, stamp } => Ok(Written::Swapped(self.written(next, version, stamp).marked(mark))),
             Swap::Conflict(snapshot) => Ok(Written::Conflict(self.seen(&snapshot, id)?.marked(mark))),
-        }
-    }
-
-    /// What follows once the write is durable.
-    async fn settle(
-        &self,
-        id: &Id,
-        about: &Arc<About>,
-        step: &Step,
-        after: &Seen,
-        wall: WallMillis,
-        actor: Option<Arc<str>>,
-    ) {
-        self.tell(id, about, step, wall, actor);
-        self.warm(id, after);
-        for body in &step.drop_bodies {
-            Box::pin(self.drop_body(*body)).await;
         }
     }
 

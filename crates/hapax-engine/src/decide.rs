@@ -39,22 +39,24 @@ pub enum Unprotected {
 impl Call {
     /// Asks for the right to run it, and carries out what the policy says of shadows and of stores that are gone.
     pub async fn decide(self) -> Result<Decision, EngineError> {
-        let engine = self.engine.clone();
-        let prepared = self.prepared.clone()?;
+        self.decided().await
+    }
+
+    pub(crate) async fn decided(&self) -> Result<Decision, EngineError> {
+        let (engine, prepared) = (&self.engine, self.prepared.as_ref().map_err(Clone::clone)?);
         let mode = prepared.policy.mode;
-        let call = match mode {
-            Mode::Enforce => self,
-            // Waiting would be the one thing that shadow mode does to a request.
-            Mode::Shadow => self.wait(Wait::No),
-        };
+        // Waiting would be the one thing that shadow mode does to a request.
+        let patient = mode == Mode::Shadow && prepared.wait != Wait::No;
+        let impatient = patient.then(|| self.clone().wait(Wait::No));
+        let call = impatient.as_ref().unwrap_or(self);
         match call.begin_or_unsure().await {
             Ok(Begun::Execute(ticket)) => Ok(Decision::Execute(ticket)),
             Ok(begun) => match mode {
                 Mode::Enforce => Ok(Decision::Told(begun)),
-                Mode::Shadow => engine.run_anyway(&prepared, &begun),
+                Mode::Shadow => engine.run_anyway(prepared, &begun),
             },
             Err(unsure) if unsure.waited => Err(unsure.error),
-            Err(unsure) => engine.without_store(&prepared, unsure.error),
+            Err(unsure) => engine.without_store(prepared, unsure.error),
         }
     }
 }

@@ -10,6 +10,8 @@ use std::{
 
 use hapax_core::{Command, Nonce, Version};
 
+use tokio::runtime::Handle;
+
 use crate::{call::Prepared, engine::Engine};
 
 /// How long taking back is tried at least, and how many go on trying after that, until the store is back: what has
@@ -75,8 +77,7 @@ impl<'a> Unanswered<'a> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         let sent = *self.sent.0.get_mut();
-        // Without a runtime the process is on its way out, and what landed lapses.
-        if sent != NOTHING && tokio::runtime::Handle::try_current().is_ok() {
+        if sent != NOTHING {
             self.engine.disown_later(self.prepared, self.nonce, Version(sent));
         }
     }
@@ -84,20 +85,25 @@ impl Drop for Unanswered<'_> {
 
 impl Engine {
     /// Takes the begin back in the background: its own record, or the version against which it was sent.
+    ///
+    /// A future may be dropped outside of any runtime, so the one that the engine was first used on serves as well.
+    /// Where that is gone too, the process is on its way out, and what landed lapses.
     pub(crate) fn disown_later(&self, prepared: &Prepared, nonce: Nonce, expected: Version) {
+        let runtime = Handle::try_current().ok().or_else(|| self.inner.runtime.get().cloned());
+        let Some(runtime) = runtime else { return };
         // Between two tries nothing holds the engine: whoever lets go of it can open its store again.
         let engine = Arc::downgrade(&self.inner);
         let trying = Trying::among(&self.inner.disowning);
         let mut wait = self.inner.settings.store_backoff;
         let prepared = prepared.clone();
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             let mut waited = Duration::ZERO;
             while waited < GIVE_UP_AFTER || trying.few() {
                 let Some(inner) = engine.upgrade() else { return };
                 let tried = async {
                     let seen = inner.read(&prepared.id).await?;
                     let command = Command::Disown { nonce, expected };
-                    inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, command).await?;
+                    inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&inner), command).await?;
                     Ok::<(), hapax_store::StoreError>(())
                 };
                 match tried.await {

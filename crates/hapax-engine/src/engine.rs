@@ -1,20 +1,21 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize},
     },
 };
 
 use hapax_core::{
-    Id, Policy, Preset, Stamp, Step, Tag, WallMillis,
-    identity::{Printer, Secret, Surface, Tenant},
+    Id, Policy, Preset, Stamp, Step, WallMillis,
+    claim::Claimant,
+    identity::{Key, Printer, Secret, Surface, Tenant},
     record::About,
 };
 use hapax_store::{Durability, Store};
 use parking_lot::RwLock;
 use std::collections::HashMap;
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     ambient::{Entropy, SystemEntropy, SystemWallClock, WallClock},
@@ -22,10 +23,12 @@ use crate::{
     error::{BuildError, EngineError},
     events::Events,
     gate::Gate,
+    house::claimant,
     join::Joins,
     presets,
     probe::{Probe, Probes},
     quota::Quotas,
+    scopes::Scopes,
     settings::Settings,
     shadow::ShadowLog,
     stats::{Counters, Stats},
@@ -42,6 +45,10 @@ pub(crate) struct Inner {
     pub(crate) store_name: String,
     /// The store lives in this process, so it can be asked for its time whenever that is needed.
     pub(crate) store_is_here: bool,
+    /// The store is shared and may forget what it acknowledged. One that goes with its process is chosen for that.
+    pub(crate) forgetful: bool,
+    /// What other processes on the store know this one by.
+    pub(crate) claimant: Claimant,
     wall: Arc<dyn WallClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) settings: Settings,
@@ -49,6 +56,7 @@ pub(crate) struct Inner {
     pub(crate) printer: Printer,
     pub(crate) owner: Arc<str>,
     policies: RwLock<Arc<Policies>>,
+    pub(crate) scopes: Scopes,
     pub(crate) gate: Gate,
     pub(crate) joins: Joins,
     pub(crate) quotas: Arc<Quotas>,
@@ -58,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) shadow: ShadowLog,
     /// How many begins are being taken back right now.
     pub(crate) disowning: Arc<AtomicUsize>,
+    /// Where the engine was first used.
+    pub(crate) runtime: OnceLock<Handle>,
     /// To be swept in the background, and nobody does so far.
     pub(crate) sweeping: AtomicBool,
     /// What the store last said about its time, for gates in front of stores that live elsewhere.
@@ -198,6 +208,7 @@ impl EngineBuilder {
         if self.settings.demand_durable && promise != Durability::Durable {
             return Err(BuildError::NotDurable { store: self.store.name(), promise: promise.to_string() });
         }
+        let alone = self.store.single_writer();
         // Prints outlive the process, so only a secret that does may key them.
         let printer = self.secret.clone().map_or_else(Printer::plain, Printer::keyed);
         let secret = match self.secret {
@@ -208,6 +219,9 @@ impl EngineBuilder {
             inner: Arc::new(Inner {
                 store_name: self.store.name(),
                 store_is_here: self.store.now().is_some(),
+                scopes: Scopes::default(),
+                forgetful: !alone && matches!(promise, Durability::BestEffort(_)),
+                claimant: if alone { Claimant([0; 16]) } else { claimant(&*self.entropy)? },
                 gate: Gate::new(self.settings.gate),
                 joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
                 quotas: Arc::default(),
@@ -216,6 +230,7 @@ impl EngineBuilder {
                 probes: self.probes,
                 shadow: ShadowLog::default(),
                 disowning: Arc::default(),
+                runtime: OnceLock::new(),
                 sweeping: self.sweeping.into(),
                 heard: RwLock::new((Stamp(0), Instant::now())),
                 owner: self.settings.owner.as_str().into(),
@@ -259,6 +274,11 @@ impl Engine {
         OnSurface::new(self.clone(), name)
     }
 
+    /// As [`Engine::surface`], for a name that was checked before.
+    pub fn on(&self, surface: &Surface) -> OnSurface {
+        OnSurface::known(self.clone(), surface.clone())
+    }
+
     #[must_use]
     pub fn events(&self) -> &Events {
         &self.inner.events
@@ -283,6 +303,12 @@ impl Engine {
     #[must_use]
     pub fn gate(&self) -> &Gate {
         &self.inner.gate
+    }
+
+    /// A key for one purpose, in hexadecimal, from the engine's secret: the same after a restart where that is kept.
+    #[must_use]
+    pub fn derived_key(&self, purpose: &str) -> String {
+        self.inner.secret.digest_of(purpose, &[])
     }
 
     /// Takes fingerprints as this engine does: keyed where it has a secret.
@@ -314,6 +340,12 @@ impl Engine {
     #[must_use]
     pub fn shadow(&self) -> &ShadowLog {
         &self.inner.shadow
+    }
+
+    /// Notes what a layer above would have stopped, had its surface not been in shadow mode.
+    pub fn would_stop(&self, id: Id, because: &'static str) {
+        crate::stats::count(&self.inner.counters.shadow_stops);
+        self.inner.shadow.note(crate::shadow::WouldStop { id, wall: self.inner.wall_now(), because });
     }
 
     #[must_use]
@@ -350,6 +382,12 @@ impl Inner {
         Arc::clone(policies.named(plain))
     }
 
+    /// What records say of a thing that this tenant knows by a key.
+    pub(crate) fn about(&self, surface: &Surface, tenant: &Tenant, key: &Key) -> Arc<About> {
+        let about = About::clone(&self.scopes.about(surface, tenant));
+        Arc::new(About { key_hash: self.secret.short_digest(key), ..about })
+    }
+
     pub(crate) fn wall_now(&self) -> WallMillis {
         self.wall.now()
     }
@@ -367,22 +405,11 @@ impl Inner {
         *self.heard.write() = (now, Instant::now());
     }
 
-    /// Everything that follows from a step once it is settled: events, counters, gate, bodies.
+    /// Tells of a step once it is settled: events and counters.
     pub(crate) fn tell(&self, id: &Id, about: &Arc<About>, step: &Step, wall: WallMillis, actor: Option<Arc<str>>) {
         if let Some(event) = &step.event {
             self.counters.event(event);
             self.events.log(wall, *id, Arc::clone(about), event.clone(), actor);
         }
-    }
-}
-
-pub(crate) fn about(surface: &Surface, tenant: &Tenant, principal: Option<Arc<str>>, key_hash: [u8; 8]) -> About {
-    About {
-        surface: surface.as_str().into(),
-        tenant: tenant.as_str().into(),
-        surface_tag: Tag::surface(surface),
-        tenant_tag: Tag::tenant(surface, tenant),
-        principal,
-        key_hash,
     }
 }

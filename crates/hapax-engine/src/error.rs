@@ -41,6 +41,12 @@ pub enum EngineError {
     Fingerprint(String),
     #[error("operation {0} is not known here [HX0010]")]
     NotFound(Id),
+    /// Found at the start, before anything runs twice because of it.
+    #[error(
+        "{store} is used with another secret than this process has; give every process on it the same one, by copying the \
+         file `secret` of the first one's data directory [HX0133]"
+    )]
+    OtherSecret { store: String },
     /// A group fences the work of its own tenant only.
     #[error("the turn belongs to another tenant than the call; take a turn of the tenant that calls [HX0090]")]
     ForeignTurn,
@@ -75,7 +81,7 @@ pub enum OnceError<E> {
         "whether operation {id} happened is unknown; a new key is not safe, ask an operator or wait for the probe [HX0006]"
     )]
     InDoubt { id: Id },
-    #[error("there is no room for it now ({:?}); try again with the same key in {} [HX0007]", .0.reason, .0.retry_after)]
+    #[error("it cannot run now: {}; try again with the same key in {}", .0.reason, .0.retry_after)]
     Refused(Refusal),
     /// A newer epoch of the group has overtaken this caller.
     #[error("a newer turn has overtaken this call; do not retry it [HX0012]")]

@@ -112,10 +112,14 @@ impl Engine {
         loop {
             let shown = place.board.borrow_and_update().clone();
             // What the board shows may be older than what this caller has read itself.
-            if let Some(shown) = shown.filter(|shown| shown.version >= seen.version)
-                && let Some(begun) = self.judge(prepared, shown, attempt).await?
-            {
-                return Ok(begun);
+            if let Some(shown) = shown.filter(|shown| shown.version >= seen.version) {
+                // A body beside its record may be slow to come; nobody waits for it longer than for the attempt itself.
+                match timeout_at(deadline, self.judge(prepared, shown, attempt)).await {
+                    Ok(Ok(Some(begun))) => return Ok(begun),
+                    Ok(Ok(None)) => {}
+                    Ok(Err(error)) => return Err(error),
+                    Err(_elapsed) => return Ok(still_running),
+                }
             }
             match timeout_at(deadline, place.board.changed()).await {
                 Ok(Ok(())) => {}

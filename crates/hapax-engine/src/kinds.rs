@@ -1,4 +1,4 @@
-//! Read, decide, swap for records of other kinds than operations: groups, beats, plans, memos.
+//! Read, decide, swap for records of other kinds than operations: groups, beats, plans, memos, tasks.
 //!
 //! Each kind has one pure function in the core; this carries it out. A command is recognised when it is said again, so
 //! a write of unknown fate needs no path of its own.
@@ -6,9 +6,12 @@
 use hapax_core::{
     Id, Moment, Stamp, Version,
     beat::Beats,
+    claim::Claim,
     group::{Group, GroupPhase},
+    mark::Mark,
     memo::Memo,
     plan::Plan,
+    task::{KeySlot, Task},
 };
 use hapax_store::{
     Envelope, Kind, Snapshot, StoreError, Swap,
@@ -18,7 +21,7 @@ use hapax_store::{
 use crate::{carry::Tries, engine::Inner};
 
 /// A record of another kind.
-pub(crate) trait Other: Clone + Send + Sync {
+pub trait Other: Clone + Send + Sync {
     fn open(envelope: &Envelope) -> Result<Self, CodecError>;
     fn seal(&self) -> Envelope;
     fn settle(&mut self, stamp: Stamp);
@@ -46,13 +49,42 @@ other!(Group, codec::open_group, codec::seal_group);
 other!(Beats, codec::open_beats, codec::seal_beats);
 other!(Plan, codec::open_plan, codec::seal_plan);
 other!(Memo, codec::open_memo, codec::seal_memo);
+other!(Task, codec::open_task, codec::seal_task);
+
+impl Other for KeySlot {
+    fn open(envelope: &Envelope) -> Result<Self, CodecError> {
+        codec::open_key_slot(envelope)
+    }
+
+    fn seal(&self) -> Envelope {
+        codec::seal_key_slot(self)
+    }
+
+    /// It has no windows.
+    fn settle(&mut self, _: Stamp) {}
+}
+
+other!(Claim, codec::open_claim, codec::seal_claim);
+
+impl Other for Mark {
+    fn open(envelope: &Envelope) -> Result<Self, CodecError> {
+        codec::open_mark(envelope)
+    }
+
+    fn seal(&self) -> Envelope {
+        codec::seal_mark(self)
+    }
+
+    /// It stands for ever.
+    fn settle(&mut self, _: Stamp) {}
+}
 
 /// A record of another kind as the store had it.
 #[derive(Clone, Debug)]
-pub(crate) struct Looked<R> {
-    pub(crate) record: Option<R>,
-    pub(crate) version: Version,
-    pub(crate) now: Stamp,
+pub struct Looked<R> {
+    pub record: Option<R>,
+    pub version: Version,
+    pub now: Stamp,
 }
 
 impl Inner {
@@ -70,10 +102,20 @@ impl Inner {
     pub(crate) async fn decide<R: Other, T>(
         &self,
         id: &Id,
+        decide: impl FnMut(Option<&R>, Moment) -> (Option<R>, T),
+    ) -> Result<T, StoreError> {
+        let looked: Looked<R> = self.look_at(id).await?;
+        self.decide_from(id, looked, decide).await
+    }
+
+    /// As [`Inner::decide`], starting from what is believed of the record. Where that is out of date, the swap finds out.
+    pub(crate) async fn decide_from<R: Other, T>(
+        &self,
+        id: &Id,
+        mut looked: Looked<R>,
         mut decide: impl FnMut(Option<&R>, Moment) -> (Option<R>, T),
     ) -> Result<T, StoreError> {
         let mut tries = Tries::new(self);
-        let mut looked: Looked<R> = self.look_at(id).await?;
         loop {
             let moment = Moment { now: looked.now, wall: self.wall_now() };
             let (write, reply) = decide(looked.record.as_ref(), moment);

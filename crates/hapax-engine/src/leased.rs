@@ -1,6 +1,6 @@
 //! The time between begin and end: the lease is kept while work runs, and its outcome is brought home.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use hapax_core::{Outcome, policy::Mode};
 use tokio::time::{Instant, sleep_until};
@@ -68,15 +68,17 @@ impl Ticket {
 impl Engine {
     /// Goes on offering an outcome that the store could not take. Late it is taken as well, unless somebody has decided.
     pub(crate) fn offer_later(&self, ticket: &Ticket, outcome: Outcome) {
-        let (engine, ticket) = (self.clone(), ticket.clone());
+        // Between two tries nothing holds the engine: whoever lets go of it can open its store again.
+        let (engine, ticket) = (Arc::downgrade(&self.inner), ticket.clone());
+        let mut wait = self.inner.settings.store_backoff;
         tokio::spawn(async move {
-            let mut wait = engine.inner.settings.store_backoff;
             let mut waited = Duration::ZERO;
             while waited < OFFERED_FOR {
                 tokio::time::sleep(wait).await;
                 waited += wait;
                 wait = wait.saturating_mul(2).min(Duration::from_secs(5));
-                match ticket.finish(&engine, outcome.clone()).await {
+                let Some(inner) = engine.upgrade() else { return };
+                match ticket.finish(&Engine { inner }, outcome.clone()).await {
                     Err(EngineError::Store(error)) if error.may_pass() => {}
                     Ok(_) | Err(_) => return,
                 }

@@ -1,28 +1,20 @@
 //! The one call most users make: run it once, whoever asks and however often.
 
-use std::{
-    any::Any,
-    fmt,
-    future::Future,
-    panic::AssertUnwindSafe,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::{fmt, future::Future, panic::AssertUnwindSafe};
 
-use hapax_core::{
-    Body, Outcome, OutcomeClass, Recorded, Verdict,
-    policy::{Keep, Mode},
-};
+use hapax_core::{Body, Outcome, OutcomeClass, Verdict, policy::Mode};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     begin::{Begun, Replayed},
     call::{Call, Prepared},
-    classify::{Classify, Failure},
+    caught::{Caught, Panic, panic_text},
+    classify::Classify,
     decide::{Decision, Unprotected},
     engine::Engine,
     error::{EngineError, OnceError},
     leased::Settled,
+    recorded::{given_again, message_of, recorded_failure, recorded_value},
     steps::Stepped,
     ticket::Ticket,
 };
@@ -67,10 +59,10 @@ impl Call {
         F: FnOnce(Ticket) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let engine = self.engine.clone();
-        let prepared = self.prepared.clone()?;
-        match self.decide().await? {
-            Decision::Execute(ticket) => engine.run(&prepared, ticket, effect).await,
+        let decided = self.decided().await?;
+        let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
+        match decided {
+            Decision::Execute(ticket) => self.engine.run(prepared, ticket, effect).await,
             Decision::Unprotected { ticket, why } => {
                 let attempt = ticket.attempt();
                 let value = effect(ticket).await.map_err(OnceError::Failed)?;
@@ -81,7 +73,7 @@ impl Call {
             Decision::Told(Begun::JoinedFailure(failure)) => {
                 Err(OnceError::JoinedFailure { message: message_of(&failure) })
             }
-            Decision::Told(Begun::Told(verdict)) => Err(told(&prepared, verdict)),
+            Decision::Told(Begun::Told(verdict)) => Err(told(prepared, verdict)),
             // A ticket is not told, it is given.
             Decision::Told(Begun::Execute(_)) => Err(OnceError::Superseded),
         }
@@ -105,10 +97,18 @@ impl Engine {
             Some(ran) => ran,
             None => return Err(OnceError::LeaseLost),
         };
-        let outcome = match &ran {
+        // What the user's own types say of themselves may panic as well; the effect has run by then.
+        let said = |ran: &Result<Result<T, E>, Panic>| match ran {
             Ok(Ok(value)) => recorded_value(prepared, value),
             Ok(Err(error)) => recorded_failure(error),
-            Err(panic) => Outcome::new(OutcomeClass::Unknown, Body::Inline(panic_text(panic).into())),
+            Err(panic) => unknown_after(panic),
+        };
+        let (ran, outcome) = match std::panic::catch_unwind(AssertUnwindSafe(|| said(&ran))) {
+            Ok(outcome) => (ran, outcome),
+            Err(panic) => {
+                let outcome = unknown_after(&panic);
+                (Err(panic), outcome)
+            }
         };
         let settled = ticket.settle(self, outcome).await;
         let value = match ran {
@@ -128,12 +128,7 @@ impl Engine {
 
     /// Runs the effect while its lease is renewed. `None`: the lease was lost, and the effect may be run again, so it
     /// was stopped. An effect that may not be run again goes on to its end, and its late outcome is offered.
-    async fn run_leased<T, F, Fut>(
-        &self,
-        prepared: &Prepared,
-        ticket: &Ticket,
-        effect: F,
-    ) -> Option<Result<T, Box<dyn Any + Send>>>
+    async fn run_leased<T, F, Fut>(&self, prepared: &Prepared, ticket: &Ticket, effect: F) -> Option<Result<T, Panic>>
     where
         F: FnOnce(Ticket) -> Fut,
         Fut: Future<Output = T>,
@@ -169,126 +164,7 @@ fn told<E>(prepared: &Prepared, verdict: Verdict) -> OnceError<E> {
     }
 }
 
-/// Turns a recorded answer back into a value.
-fn given_again<T: DeserializeOwned, E>(replayed: Replayed) -> Result<OnceDone<T>, OnceError<E>> {
-    let Replayed { replay, joined } = replayed;
-    let outcome = match replay.answer {
-        Recorded::Whole(outcome) => outcome,
-        Recorded::DigestOnly { digest, .. } => {
-            return Err(OnceError::AlreadyCompleted { digest, reason: "its body was evicted to make room".into() });
-        }
-    };
-    if replay.rejected {
-        return Err(OnceError::Rejected { message: message_of(&outcome), attempt: replay.attempt, joined });
-    }
-    let read = match &outcome.body {
-        // The reader's own words would show what is recorded.
-        Body::Inline(bytes) => serde_json::from_slice(bytes).map_err(|error| unreadable(&error)),
-        // Only that it was done is recorded: enough for a value that says nothing.
-        Body::Empty => serde_json::from_slice(b"null").map_err(|_| "only that it was done is recorded".to_owned()),
-        Body::Handle(handle) => {
-            serde_json::from_value(serde_json::Value::String(handle.to_string())).map_err(|error| unreadable(&error))
-        }
-        Body::Uncaptured { length, .. } | Body::Stored { length, .. } => {
-            Err(format!("its {length} bytes were too many to keep"))
-        }
-    };
-    match read {
-        Ok(value) => Ok(OnceDone { value, replayed: true, joined, attempt: replay.attempt, unrecorded: false }),
-        Err(reason) => Err(OnceError::AlreadyCompleted { digest: outcome.digest(), reason }),
-    }
-}
-
-fn unreadable(error: &serde_json::Error) -> String {
-    format!("it cannot be read as the type that is asked for, from column {} on", error.column())
-}
-
-/// A value as it is recorded. One that cannot be written still is recorded as done.
-fn recorded_value<T: Serialize>(prepared: &Prepared, value: &T) -> Outcome {
-    let body = match prepared.policy.capture.keep {
-        Keep::Marker => Body::Empty,
-        Keep::Handle | Keep::Whole => match serde_json::to_vec(value) {
-            Ok(bytes) => handle_in(prepared.policy.capture.keep, &bytes).unwrap_or(Body::Inline(bytes.into())),
-            Err(_) => Body::Uncaptured { length: 0, digest: [0; 32] },
-        },
-    };
-    Outcome::new(OutcomeClass::Success, body)
-}
-
-/// Where only a handle is kept, a value that is a string is one.
-fn handle_in(keep: Keep, bytes: &[u8]) -> Option<Body> {
-    match keep {
-        Keep::Handle => serde_json::from_slice::<String>(bytes).ok().map(|handle| Body::Handle(handle.into())),
-        Keep::Whole | Keep::Marker => None,
-    }
-}
-
-fn recorded_failure<E: Classify + fmt::Display>(error: &E) -> Outcome {
-    let class = match error.classify() {
-        Failure::Final => OutcomeClass::FinalFailure,
-        Failure::Retryable => OutcomeClass::RetryableFailure,
-        Failure::NoEffect => OutcomeClass::NotRecordable,
-        Failure::Unknown => OutcomeClass::Unknown,
-    };
-    Outcome::new(class, Body::Inline(error.to_string().into()))
-}
-
-pub(crate) fn message_of(outcome: &Outcome) -> String {
-    match &outcome.body {
-        Body::Inline(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Body::Handle(handle) => handle.to_string(),
-        Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } => String::new(),
-    }
-}
-
-fn panic_text(panic: &Box<dyn Any + Send>) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
-}
-
-/// A future whose panic is a value, so that a record never stays behind without an owner.
-struct Caught<F, Fut> {
-    start: Option<(F, Ticket)>,
-    running: Option<Pin<Box<Fut>>>,
-}
-
-impl<F, Fut> Caught<F, Fut> {
-    fn new(start: F, ticket: Ticket) -> Self {
-        Self { start: Some((start, ticket)), running: None }
-    }
-}
-
-// The closure is moved out before it is called and the future is boxed: nothing in here is pinned in place.
-impl<F, Fut> Unpin for Caught<F, Fut> {}
-
-impl<F, Fut> Future for Caught<F, Fut>
-where
-    F: FnOnce(Ticket) -> Fut,
-    Fut: Future,
-{
-    type Output = Result<Fut::Output, Box<dyn Any + Send>>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            if let Some((start, ticket)) = this.start.take() {
-                this.running = Some(Box::pin(start(ticket)));
-            }
-            match &mut this.running {
-                Some(running) => running.as_mut().poll(context),
-                None => Poll::Pending,
-            }
-        }));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(value)) => {
-                this.running = None;
-                Poll::Ready(Ok(value))
-            }
-            Err(panic) => {
-                this.running = None;
-                Poll::Ready(Err(panic))
-            }
-        }
-    }
+/// The effect, or what was to be said of it, panicked: what became of it is unknown.
+fn unknown_after(panic: &Panic) -> Outcome {
+    Outcome::new(OutcomeClass::Unknown, Body::Inline(panic_text(panic).into()))
 }

@@ -53,7 +53,7 @@ impl Engine {
             epoch: prepared.epoch,
             admit: Admit::Yes,
             room: Admit::Yes,
-            about: Arc::clone(&prepared.about),
+            about: Arc::clone(prepared.about(inner)),
             ties: prepared.ties.clone(),
         };
         let moment = Moment { now: inner.now(&seen), wall: inner.wall_now() };
@@ -62,7 +62,7 @@ impl Engine {
             (Write::Nothing, Reply::Verdict(verdict)) => Verdict::clone(verdict),
             (Write::Nothing | Write::Put(_) | Write::Remove, _) => return Ok(None),
         };
-        inner.tell(&prepared.id, &prepared.about, &step, moment.wall, None);
+        inner.tell(&prepared.id, prepared.about(inner), &step, moment.wall, None);
         self.told(prepared, seen, verdict).await.map(Some).map_err(|unsure| unsure.error)
     }
 }

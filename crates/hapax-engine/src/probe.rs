@@ -80,6 +80,10 @@ impl Probes {
         self.0.insert(surface, probe);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn of(&self, about: &About) -> Option<Arc<dyn Probe>> {
         self.0.get(&*about.surface).cloned()
     }

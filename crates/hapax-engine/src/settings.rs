@@ -27,6 +27,9 @@ pub struct Settings {
     pub probe_timeout: Duration,
     /// How many records one slice of the sweeper looks at.
     pub sweep_slice: usize,
+    /// On a shared store one process sweeps for all; so long after it was last heard of another takes over. Shorter
+    /// than the time between two passes, it goes to whoever comes first.
+    pub sweep_claim: Duration,
     /// A body that no record names is dropped once it is this old.
     pub orphan_age: Duration,
     /// Refuse to start on a store that does not promise to keep what it acknowledged.
@@ -48,6 +51,7 @@ impl Default for Settings {
             probe_longest: Duration::from_secs(300),
             probe_timeout: Duration::from_secs(10),
             sweep_slice: 256,
+            sweep_claim: Duration::from_secs(45),
             orphan_age: Duration::from_secs(3_600),
             demand_durable: false,
         }

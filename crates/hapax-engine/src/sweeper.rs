@@ -9,10 +9,12 @@ use std::{
 
 use hapax_core::{Command, Id, Millis, Policy, Reply, Stamp, StateName, as_read, command::Refused, record::About};
 use hapax_store::{Cursor, Index, StoreError};
+use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     engine::{Engine, Inner},
     error::EngineError,
+    house::Range,
     probe::Probed,
     quota::tombstones_full,
     seen::Seen,
@@ -27,6 +29,8 @@ pub struct Swept {
     pub probed: usize,
     /// Bodies dropped that no record named.
     pub orphans: usize,
+    /// Another process on the same store does it at the moment, so that it was left to that.
+    pub elsewhere: bool,
 }
 
 /// Sweeps until it is dropped.
@@ -56,6 +60,11 @@ impl Engine {
     /// Starts sweeping at the first call, if the engine was built to: before that there may be no runtime to do it on. It
     /// ends with the engine.
     pub(crate) fn sweep_from_now_on(&self) {
+        if self.inner.runtime.get().is_none()
+            && let Ok(here) = Handle::try_current()
+        {
+            let _somebody_else_was_first = self.inner.runtime.set(here);
+        }
         if self.inner.sweeping.load(Relaxed) && self.inner.sweeping.swap(false, Relaxed) {
             tokio::spawn(sweep_while_there(Arc::downgrade(&self.inner)));
         }
@@ -64,31 +73,45 @@ impl Engine {
     /// One whole pass.
     pub async fn sweep(&self) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
-        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
-        for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
-            self.inner.sweep_index(index, &mut swept).await?;
+        self.sweep_records(&mut swept, None).await?;
+        if self.inner.claims(Range::Bodies).await? {
+            let now = self.inner.now(&self.inner.read(&NOBODY).await?);
+            self.inner.sweep_orphans(now, &mut swept).await?;
+        } else {
+            swept.elsewhere = true;
         }
-        self.probe_all(&mut swept).await?;
-        self.inner.sweep_orphans(now, &mut swept).await?;
         Ok(swept)
     }
 
-    /// A pass without the bodies: looking for orphans means to look at all of them.
-    async fn sweep_records(&self) -> Result<(), EngineError> {
-        let mut swept = Swept::default();
-        let now = self.inner.now(&self.inner.read(&NOBODY).await?);
-        for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
-            self.inner.sweep_index(index, &mut swept).await?;
+    /// A pass without the bodies: looking for orphans means to look at all of them. Probes are this process's own, and
+    /// each is claimed by itself.
+    async fn sweep_records(&self, swept: &mut Swept, until: Option<Instant>) -> Result<(), EngineError> {
+        if self.inner.claims(Range::Records).await? {
+            let now = self.inner.now(&self.inner.read(&NOBODY).await?);
+            for index in [Index::LeaseEnd { until: now }, Index::Expiry { until: now }] {
+                self.inner.sweep_index(index, swept).await?;
+            }
+        } else {
+            swept.elsewhere = true;
         }
-        self.probe_all(&mut swept).await
+        self.probe_all(swept, until).await
     }
 
-    async fn probe_all(&self, swept: &mut Swept) -> Result<(), EngineError> {
+    /// Asks about everything in doubt, or about as much as can be begun in time: those that were asked about are not due
+    /// again at once, so the next pass gets further.
+    async fn probe_all(&self, swept: &mut Swept, until: Option<Instant>) -> Result<(), EngineError> {
+        if self.inner.probes.is_empty() {
+            return Ok(());
+        }
+        let late = || until.is_some_and(|until| Instant::now() >= until);
         let mut after: Option<Cursor> = None;
         loop {
             let page = self.inner.page(Index::InDoubt, after.as_ref()).await?;
             let mut asking = tokio::task::JoinSet::new();
             for id in page.items {
+                if late() {
+                    break;
+                }
                 swept.looked_at += 1;
                 if asking.len() == PROBES_AT_ONCE {
                     swept.probed += asked(asking.join_next().await);
@@ -100,8 +123,8 @@ impl Engine {
                 swept.probed += asked(asking.join_next().await);
             }
             match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(()),
+                Some(next) if !late() => after = Some(next),
+                Some(_) | None => return Ok(()),
             }
             tokio::task::yield_now().await;
         }
@@ -130,7 +153,8 @@ async fn sweep_while_there(inner: Weak<Inner>) {
             since_orphans = Duration::ZERO;
             let _tried_again = engine.sweep().await;
         } else {
-            let _tried_again = engine.sweep_records().await;
+            let in_time = Instant::now() + engine.inner.pause();
+            let _tried_again = engine.sweep_records(&mut Swept::default(), Some(in_time)).await;
         }
     }
 }
@@ -163,6 +187,11 @@ impl Inner {
             }
             // Requests go first.
             tokio::task::yield_now().await;
+            // A long pass outlasts the claim; whoever has lost it leaves the rest to the other.
+            if !self.claims(Range::Records).await? {
+                swept.elsewhere = true;
+                return Ok(());
+            }
         }
     }
 
@@ -215,6 +244,10 @@ impl Inner {
                 None => return Ok(()),
             }
             tokio::task::yield_now().await;
+            if !self.claims(Range::Bodies).await? {
+                swept.elsewhere = true;
+                return Ok(());
+            }
         }
     }
 

@@ -54,6 +54,13 @@ impl Ticket {
         self.fence
     }
 
+    /// Goes on under another reading of the policy that it was begun under.
+    #[must_use]
+    pub fn under(mut self, policy: &Arc<Policy>) -> Self {
+        self.policy = Arc::clone(policy);
+        self
+    }
+
     #[must_use]
     pub const fn lease(&self) -> Millis {
         self.lease

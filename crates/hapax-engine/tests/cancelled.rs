@@ -27,6 +27,29 @@ async fn a_begin_dropped_after_its_write_is_taken_back() {
     assert!(pay(call(&engine, "k"), "paid").await.is_ok());
 }
 
+/// The same, on a thread that no runtime knows: a future can be dropped anywhere.
+#[test]
+fn a_begin_dropped_outside_of_any_runtime_is_taken_back() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let world = World::new();
+    let engine = world.engine();
+    let held = world.store.hold_swaps();
+    let mut begin = Box::pin(call(&engine, "k").begin());
+    runtime.block_on(async {
+        let early = tokio::time::timeout(Duration::from_millis(50), begin.as_mut()).await;
+        assert!(early.is_err(), "the answer is held back");
+    });
+    drop(begin);
+    world.store.hold_nothing();
+    held.add_permits(100);
+    let taken_back = async {
+        while world.stored(&id(&engine, "k")).await.record.is_some() {
+            sleep(5).await;
+        }
+    };
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), taken_back).await.unwrap() });
+}
+
 /// The same, but the write is still on its way when the caller goes: it must not land behind its back.
 #[tokio::test(start_paused = true)]
 async fn a_begin_dropped_with_its_write_in_flight_cannot_land_later() {

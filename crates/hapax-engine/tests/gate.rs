@@ -30,6 +30,7 @@ fn answer(bytes: usize, expires: u64) -> Replay {
         decided_wall: WallMillis(1),
         expires: Some(Stamp(expires)),
         attempt: 1,
+        asked_first: None,
     }
 }
 

@@ -325,7 +325,6 @@ async fn every_step_survives_a_lost_answer() {
     for fault in [Fault::After, Fault::Before, Fault::Late(hapax_store::Landing::SomeCall)] {
         let world = World::new();
         let engine = world.engine();
-        let mut calls = 0;
         for key in ["complete", "reject", "fail", "release"] {
             world.faulty.script(fault);
             let ticket = begin(call(&engine, key).not_started()).await;
@@ -342,14 +341,12 @@ async fn every_step_survives_a_lost_answer() {
             };
             assert!(ended.unwrap().is_done(), "{fault:?} {key}");
             world.faulty.release_late().await.unwrap();
-            calls += 1;
         }
         let states = ["complete", "reject", "fail", "release"];
         let expected = [StateName::Committed, StateName::Rejected, StateName::Open, StateName::Absent];
         for (key, expected) in states.into_iter().zip(expected) {
             assert_eq!(state(&engine, &id(&engine, key)).await, expected, "{fault:?} {key}");
         }
-        assert_eq!(calls, 4);
         assert!(Arc::clone(&world.store).swaps.load(SeqCst) >= 16);
     }
 }

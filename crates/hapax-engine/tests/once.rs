@@ -120,6 +120,28 @@ async fn a_panic_is_an_unknown_end() {
     }
 }
 
+/// A value that panics when it is written down, after the effect has run: its end is unknown, at once and not a lease later.
+#[tokio::test(start_paused = true)]
+async fn a_value_that_panics_when_it_is_written_is_an_unknown_end() {
+    #[derive(Debug)]
+    struct Rude;
+    impl serde::Serialize for Rude {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            panic!("not me")
+        }
+    }
+    impl<'de> serde::Deserialize<'de> for Rude {
+        fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+            Ok(Self)
+        }
+    }
+    let world = World::new();
+    let engine = world.engine();
+    let rude = call(&engine, "rude").once(|_| async { Ok::<_, Failed>(Rude) }).await;
+    assert!(matches!(rude, Err(OnceError::Panicked(text)) if text == "not me"));
+    assert!(matches!(never(call(&engine, "rude")).await, Err(OnceError::InDoubt { .. })));
+}
+
 /// A value too large to keep: retries are told that it was done, and by which digest, and nothing runs again.
 #[tokio::test(start_paused = true)]
 async fn a_value_too_large_to_keep_is_still_done() {

@@ -3,17 +3,15 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
-use hyper::body::Incoming;
-use tokio::sync::Notify;
 
-use crate::{inbound::Answering, outbound::LinkBody};
+use crate::{inbound::Answering, outbound::LinkBody, timed::Timed, upload::Upload};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -22,45 +20,75 @@ pub(crate) struct Out {
     kind: Kind,
     /// The client waits as long as this lives.
     answering: Option<Answering>,
-    /// Told when the body was read to its end, or dropped.
-    ended: Option<Arc<Notify>>,
 }
 
 enum Kind {
     Whole(Option<Bytes>),
-    Incoming(Incoming),
+    /// Rare, and so set apart.
+    Trailed(Box<(Option<Bytes>, Option<HeaderMap>)>),
+    Upload(Box<Upload>),
+    Timed(Box<Timed>),
     Link(Box<LinkBody>),
     Boxed(UnsyncBoxBody<Bytes, BoxError>),
 }
 
 impl Out {
-    pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self { kind: Kind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())), answering: None, ended: None }
+    const fn of(kind: Kind) -> Self {
+        Self { kind, answering: None }
     }
 
-    pub(crate) const fn incoming(body: Incoming) -> Self {
-        Self { kind: Kind::Incoming(body), answering: None, ended: None }
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        Self::of(Kind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
+    }
+
+    /// With what comes after the body. Its length stays unsaid, or there would be no place for trailers on the wire.
+    pub(crate) fn trailed(bytes: Bytes, trailers: Option<HeaderMap>) -> Self {
+        match trailers {
+            None => Self::whole(bytes),
+            some => Self::of(Kind::Trailed(Box::new((Some(bytes).filter(|bytes| !bytes.is_empty()), some)))),
+        }
+    }
+
+    pub(crate) fn upload(body: Upload) -> Self {
+        Self::of(Kind::Upload(Box::new(body)))
+    }
+
+    pub(crate) fn timed(body: Timed) -> Self {
+        Self::of(Kind::Timed(Box::new(body)))
     }
 
     pub(crate) fn link(body: LinkBody) -> Self {
-        Self { kind: Kind::Link(Box::new(body)), answering: None, ended: None }
+        Self::of(Kind::Link(Box::new(body)))
     }
 
     pub(crate) fn boxed<B>(body: B) -> Self
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        Self { kind: Kind::Boxed(UnsyncBoxBody::new(body.map_err(Into::into))), answering: None, ended: None }
-    }
-
-    pub(crate) fn telling(mut self, ended: Arc<Notify>) -> Self {
-        self.ended = Some(ended);
-        self
+        Self::of(Kind::Boxed(UnsyncBoxBody::new(body.map_err(Into::into))))
     }
 
     pub(crate) fn until_sent(mut self, answering: Answering) -> Self {
+        answering.begin();
         self.answering = Some(answering);
         self
+    }
+}
+
+impl Kind {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Trailed(both) => {
+                let (bytes, trailers) = &mut **both;
+                let data = bytes.take().map(Frame::data);
+                Poll::Ready(data.or_else(|| trailers.take().map(Frame::trailers)).map(Ok))
+            }
+            Self::Upload(body) => Pin::new(&mut **body).poll_frame(cx),
+            Self::Timed(body) => Pin::new(&mut **body).poll_frame(cx),
+            Self::Link(body) => Pin::new(&mut **body).poll_frame(cx),
+            Self::Boxed(body) => Pin::new(body).poll_frame(cx),
+        }
     }
 }
 
@@ -69,38 +97,39 @@ impl Body for Out {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match &mut self.kind {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Incoming(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
-            Kind::Link(body) => Pin::new(&mut **body).poll_frame(cx),
-            Kind::Boxed(body) => Pin::new(body).poll_frame(cx),
+        let this = &mut *self;
+        match &mut this.answering {
+            None => this.kind.poll_frame(cx),
+            Some(answering) => answering.piece(cx, |cx| this.kind.poll_frame(cx)),
         }
     }
 
     fn is_end_stream(&self) -> bool {
+        if self.answering.as_ref().is_some_and(|answering| answering.left() > 0) {
+            return false;
+        }
         match &self.kind {
             Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Incoming(body) => body.is_end_stream(),
+            Kind::Trailed(both) => both.0.is_none() && both.1.is_none(),
+            Kind::Upload(body) => body.is_end_stream(),
+            Kind::Timed(body) => body.is_end_stream(),
             Kind::Link(body) => body.is_end_stream(),
             Kind::Boxed(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
+        let hint = match &self.kind {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Kind::Incoming(body) => body.size_hint(),
+            Kind::Trailed(_) => SizeHint::default(),
+            Kind::Upload(body) => body.size_hint(),
+            Kind::Timed(body) => body.size_hint(),
             Kind::Link(body) => body.size_hint(),
             Kind::Boxed(body) => body.size_hint(),
-        }
-    }
-}
-
-impl Drop for Out {
-    fn drop(&mut self) {
-        // The server drops a body as soon as it has all of it.
-        if let Some(ended) = &self.ended {
-            ended.notify_one();
+        };
+        match (hint.exact(), self.answering.as_ref().map_or(0, Answering::left) as u64) {
+            (Some(length), left) if left > 0 => SizeHint::with_exact(length.saturating_add(left)),
+            (Some(_) | None, _) => hint,
         }
     }
 }

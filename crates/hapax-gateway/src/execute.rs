@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use hapax_http::{Asking, Begin, Code, Running, is_stream};
+use hapax_http::{Asking, Begin, Code, Peek, Running, is_stream};
 use http::{Response, Version, request};
 use tokio::time::timeout;
 
 use crate::{
     body::Out,
+    buffered::Taking,
     forward::{strip_response, via},
     gateway::not_asked,
-    inbound::{Peer, Working},
+    inbound::{Peer, Place, Working},
     outbound::{Failure, Taken},
     response_body::{Gathered, gather},
     resumed::Resumed,
@@ -25,77 +26,141 @@ pub(crate) struct Execution {
     pub(crate) route: Arc<Route>,
     pub(crate) setup: Arc<Setup>,
     pub(crate) peer: Peer,
+    pub(crate) held: Held,
+}
+
+/// What work holds as long as it goes on, also without its client.
+#[derive(Debug)]
+pub(crate) struct Held {
     /// The process does not end before this does.
-    pub(crate) working: Working,
+    pub(crate) _working: Working,
+    /// Its place among the work of its connection.
+    pub(crate) _place: Place,
+    /// The memory of the request's body.
+    pub(crate) _taking: Option<Taking>,
 }
 
 pub(crate) async fn run(execution: Execution) -> Response<Out> {
-    let Execution { head, asking, route, setup, peer, working } = execution;
-    // First the connection: what cannot be sent need not be begun.
-    let taken = match route.pool.take().await {
-        Ok(taken) => taken,
-        Err(failure) => return not_asked(&route, &failure).map(Out::whole),
-    };
+    let Execution { mut head, asking, route, setup, peer, held } = execution;
     let body = asking.body().clone();
-    let begun = asking.begin(&head).await;
+    asking.forward(&mut head.headers);
+    let (taken, begun) = match begin(asking, &head, &route).await {
+        Ok(begun) => begun,
+        Err(answer) => return answer.map(Out::whole),
+    };
     let clean = leaves_it_clean(&head.method, !body.is_empty());
-    let running = match begun {
+    let begun = match begun {
         Begin::Answer(answer) => {
             route.pool.give_back(taken);
             return answer.map(Out::whole);
         }
-        Begin::Run(running) => Some(running),
-        Begin::Unprotected { .. } => None,
+        Begin::Run(running) => Ok(running),
+        Begin::Unprotected { why, .. } => Err(why),
     };
     let Some(mut request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
         route.pool.give_back(taken);
-        if let Some(running) = running {
+        if let Ok(running) = begun {
             running.no_effect().await;
         }
         return not_asked(&route, &Failure::NotSent("its path is too long".to_owned())).map(Out::whole);
     };
     // The provider sees one key over all attempts: ours.
-    if let Some((name, key)) = running.as_ref().and_then(Running::injected) {
+    if let Some((name, key)) = begun.as_ref().ok().and_then(Running::injected) {
         request.headers_mut().insert(name, key);
     }
-    let Some(running) = running else {
-        return match send(taken, request, clean, &route).await {
-            Ok(response) => answered(response),
-            Err(failure) => no_answer(&route, &failure),
-        };
+    let running = match begun {
+        Ok(running) => running,
+        Err(why) => {
+            let mut answer = match send(taken, request, clean, &route).await {
+                Ok(response) => answered(response),
+                Err(failure) => no_answer(&route, &failure),
+            };
+            hapax_http::mark_unprotected(answer.headers_mut(), why);
+            return answer;
+        }
     };
     let most = running.most_captured();
     let work = async {
         let exchanged = async {
             let response = send(taken, request, clean, &route).await?;
             let (head, body) = answered(response).into_parts();
-            let gathered = gather(&head.headers, body, most).await;
-            gathered.map(|gathered| (head, gathered)).map_err(|error| Failure::Broke(error.to_string()))
+            match gather(&head.headers, body, most).await {
+                Ok(gathered) => Ok((head, gathered)),
+                Err(error) => Err(Broken::Body(head, error.to_string())),
+            }
         };
-        timeout(route.pool.timing.whole, exchanged).await.unwrap_or(Err(Failure::TimedOut))
+        timeout(route.pool.timing.whole, exchanged).await.unwrap_or(Err(Broken::Failed(Failure::TimedOut)))
     };
     match running.during(work).await {
         None => running.lease_lost().map(Out::whole),
-        Some(Ok((head, Gathered::Whole(body)))) => {
-            running.finish(Response::from_parts(head, body)).await.map(Out::whole)
+        Some(Ok((head, Gathered::Whole(body, trailers)))) => {
+            let answer = running.finish(Response::from_parts(head, body)).await;
+            answer.map(|body| Out::trailed(body, trailers))
         }
         Some(Ok((head, Gathered::Stream { first, rest }))) => {
             let orphaned = route.guard.limits().orphaned_stream;
             let streaming = running.stream(&head, !is_stream(&head.headers));
-            let body = streaming.pump(Resumed { first, rest, working }, orphaned);
+            let body = streaming.pump(Resumed { first, rest, held }, orphaned);
             Response::from_parts(head, Out::boxed(body))
         }
-        Some(Err(failure)) => failed(running, &route, &failure).await.map(Out::whole),
+        Some(Err(broken)) => failed(running, &route, broken).await.map(Out::whole),
     }
 }
 
-async fn failed(running: Running, route: &Route, failure: &Failure) -> hapax_http::Answer {
-    if failure.nothing_sent() {
-        running.no_effect().await;
-        return not_asked(route, failure);
+/// First the connection, since what cannot be sent need not be begun. But nobody holds one while it waits for another's
+/// attempt: whoever finds the request under way lets go of it, and looks on without.
+async fn begin(
+    mut asking: Box<Asking>,
+    head: &request::Parts,
+    route: &Route,
+) -> Result<(Taken, Begin), hapax_http::Answer> {
+    for _ in 0..ROUNDS {
+        let taken = route.pool.take().await.map_err(|failure| not_asked(route, &failure))?;
+        asking = match asking.begin_at_once(head).await {
+            Ok(begun) => return Ok((taken, begun)),
+            Err(asking) => asking,
+        };
+        route.pool.give_back(taken);
+        if let Peek::Answer(answer) = asking.peek(head).await {
+            return Err(answer);
+        }
     }
-    let (code, detail) = broke(failure);
-    running.no_answer(code, detail).await
+    let taken = route.pool.take().await.map_err(|failure| not_asked(route, &failure))?;
+    Ok((taken, asking.begin(head).await))
+}
+
+/// How often somebody else may be quicker between a look and a begin before it is waited for as it comes.
+const ROUNDS: usize = 8;
+
+/// Why there is no whole answer.
+enum Broken {
+    Failed(Failure),
+    /// Its head came, and its body did not.
+    Body(http::response::Parts, String),
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+async fn failed(running: Running, route: &Route, broken: Broken) -> hapax_http::Answer {
+    match broken {
+        Broken::Failed(failure) if failure.nothing_sent() => {
+            running.no_effect().await;
+            not_asked(route, &failure)
+        }
+        Broken::Failed(failure) => {
+            let (code, detail) = broke(&failure);
+            running.no_answer(code, detail).await
+        }
+        // What its status means it means also without its last words, as in a stream that breaks off.
+        Broken::Body(head, why) => {
+            let (code, detail) = broke(&Failure::Broke(why));
+            running.broken_answer(&head, code, detail).await
+        }
+    }
 }
 
 const fn broke(failure: &Failure) -> (Code, &'static str) {
@@ -124,8 +189,20 @@ pub(crate) async fn send(
     clean: bool,
     route: &Route,
 ) -> Result<Response<Out>, Failure> {
-    let sent = timeout(route.pool.timing.first_byte, taken.send(request, clean, &route.pool)).await;
-    let response = sent.unwrap_or(Err(Failure::TimedOut))?;
+    let shared = taken.shared();
+    match timeout(route.pool.timing.first_byte, taken.send(request, clean, &route.pool)).await {
+        Ok(sent) => unchanged(sent?),
+        Err(_) => {
+            if let Some(shared) = shared {
+                route.pool.distrust(&shared);
+            }
+            Err(Failure::TimedOut)
+        }
+    }
+}
+
+/// An answer that still speaks what we speak.
+pub(crate) fn unchanged(response: Response<Out>) -> Result<Response<Out>, Failure> {
     if response.status() == http::StatusCode::SWITCHING_PROTOCOLS {
         return Err(Failure::Broke("it changed the protocol without being asked".to_owned()));
     }

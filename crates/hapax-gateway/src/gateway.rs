@@ -8,19 +8,19 @@ use std::sync::{
 use bytes::Bytes;
 use hapax_engine::{SystemWallClock, WallClock as _};
 use hapax_http::{Asked, Code, Guard, Look, NextStep, Peek, Problem};
-use http::{Request, Response, StatusCode, request};
+use http::{HeaderValue, Request, Response, header, request};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
 
 use crate::{
     body::Out,
-    execute::{self, Execution},
+    execute::{self, Execution, Held},
     forward,
     inbound::{Answer, Answering, Live, Peer},
     outlive::Outlive,
     pass, path,
     refusal::refusal,
-    request_body::{self, Unread},
+    request_body::{self, Why},
     route::Route,
     setup::Setup,
     tenant::Whose,
@@ -33,6 +33,8 @@ use crate::{
 pub enum Notice {
     /// Protected requests came without any credential. Said once.
     Anonymous,
+    /// Protected requests came with nothing but cookies, and nobody has named those that count. Said once.
+    ByAllCookies,
 }
 
 /// The gateway. Cloning it gives another handle to the same one.
@@ -46,6 +48,7 @@ struct Shared {
     live: Live,
     tell: Box<dyn Fn(Notice) + Send + Sync>,
     told_anonymous: AtomicBool,
+    told_cookies: AtomicBool,
 }
 
 impl Gateway {
@@ -55,13 +58,17 @@ impl Gateway {
             live,
             tell: Box::new(tell),
             told_anonymous: AtomicBool::new(false),
+            told_cookies: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Puts another setup in force. Requests under way keep what they began with.
-    pub fn reload(&self, setup: Setup) {
-        *self.shared.setup.write() = Arc::new(setup);
+    /// Puts another setup in force, and with it what it was built for: no request takes up the one without the other.
+    /// Requests under way keep what they began with.
+    pub fn reload(&self, setup: Setup, and: impl FnOnce()) {
+        let mut current = self.shared.setup.write();
+        and();
+        *current = Arc::new(setup);
     }
 
     #[must_use]
@@ -69,15 +76,29 @@ impl Gateway {
         Arc::clone(&self.shared.setup.read())
     }
 
-    async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<Out> {
+    /// Tells the operator, once, of tenants that are not as well known as they should be.
+    fn notice(&self, tenant: &str) {
+        let (told, notice) = if tenant == Whose::ANONYMOUS {
+            (&self.shared.told_anonymous, Notice::Anonymous)
+        } else if tenant.starts_with(Whose::BY_ALL_COOKIES) {
+            (&self.shared.told_cookies, Notice::ByAllCookies)
+        } else {
+            return;
+        };
+        if !told.swap(true, Ordering::AcqRel) {
+            (self.shared.tell)(notice);
+        }
+    }
+
+    async fn handle(&self, request: Request<Incoming>, peer: Peer, answering: &Answering) -> Response<Out> {
         let setup = self.setup();
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         if let Some(refused) = refused(&head) {
             return refused.map(Out::whole);
         }
         let Some(route) = setup.route(&head.method, &head.uri) else {
             let detail = "this place outside is not on the gateway's list; name it under [egress] [HX0058]";
-            return refusal(StatusCode::FORBIDDEN, "egress_refused", detail).map(Out::whole);
+            return refusal(Code::EgressRefused, detail).map(Out::whole);
         };
         if !route.protect {
             return pass::through(head, body, route, &setup, peer).await;
@@ -92,26 +113,33 @@ impl Gateway {
             Look::Pass => return pass::through(head, body, route, &setup, peer).await,
             Look::Buffer { most } => most,
         };
-        let tenant = match setup.whose.tenant(&head.headers, peer, SystemWallClock.now().0 / 1_000) {
+        let tenant = match setup.whose.tenant(&head.headers, &head.uri, peer, SystemWallClock.now().0 / 1_000) {
             Ok(tenant) => tenant,
+            Err(_) if route.guard.only_notes(&head, "no credential") => {
+                return pass::through(head, body, route, &setup, peer).await;
+            }
             Err(nobody) => {
-                let problem = Problem::new(Code::NoCredential, NextStep::FixRequest, nobody.0).nothing_happened();
+                let problem = Problem::new(Code::NoCredential, NextStep::FixRequest, nobody.0);
                 return route.guard.problem(&problem).map(Out::whole);
             }
         };
-        if tenant.as_str() == Whose::ANONYMOUS && !self.shared.told_anonymous.swap(true, Ordering::AcqRel) {
-            (self.shared.tell)(Notice::Anonymous);
-        }
-        let body = match request_body::read(body, most, setup.body).await {
-            Ok(body) => body,
-            Err(unread) => return unreadable(&route.guard, unread).map(Out::whole),
+        self.notice(tenant.as_str());
+        let read = match request_body::read(body, most, setup.pacing, &setup.room).await {
+            Ok(read) => read,
+            Err(unread) if route.guard.only_notes(&head, unread.why.name()) => {
+                return pass::resumed(head, unread.first, unread.rest, route, &setup, peer).await;
+            }
+            Err(unread) => return unreadable(&route.guard, unread.why).map(Out::whole),
         };
+        if route.reauthorizes {
+            head.extensions.insert(peer);
+        }
         let caller = route.caller(tenant, &head.method, &head.uri);
         let caller = match activity {
             Some(activity) => caller.activity(activity),
             None => caller,
         };
-        let asking = match route.guard.ask(&head, body, &caller) {
+        let asking = match route.guard.ask(&head, read.bytes, &caller) {
             Asked::Ask(asking) => asking,
             Asked::Answer(answer) => return answer.map(Out::whole),
             Asked::Pass(body) => return pass::whole(head, body, route, &setup, peer).await,
@@ -119,21 +147,16 @@ impl Gateway {
         if let Peek::Answer(answer) = asking.peek(&head).await {
             return answer.map(Out::whole);
         }
-        let execution = Execution {
-            head,
-            asking,
-            route: Arc::clone(route),
-            setup: Arc::clone(&setup),
-            peer,
-            working: self.shared.live.working(),
-        };
+        let Ok(place) = answering.place() else { return crowded(&route.guard).map(Out::whole) };
+        let held = Held { _working: self.shared.live.working(), _place: place, _taking: read.taking };
+        let execution = Execution { head, asking, route: Arc::clone(route), setup: Arc::clone(&setup), peer, held };
         Outlive::new(execute::run(execution)).await
     }
 }
 
 impl Answer for Gateway {
     async fn answer(&self, request: Request<Incoming>, peer: Peer, answering: Answering) -> Response<Out> {
-        self.handle(request, peer).await.map(|body| body.until_sent(answering))
+        self.handle(request, peer, &answering).await.map(|body| body.until_sent(answering))
     }
 }
 
@@ -141,32 +164,52 @@ impl Answer for Gateway {
 fn refused(head: &request::Parts) -> Option<Response<Bytes>> {
     if forward::is_upgrade(&head.headers) {
         let detail = "the gateway changes no protocols; send the request without `Upgrade` [HX0059]";
-        return Some(refusal(StatusCode::NOT_IMPLEMENTED, "upgrade_refused", detail));
+        return Some(refusal(Code::UpgradeRefused, detail));
     }
     if !host_is_plain(&head.headers, &head.uri) {
         let detail = "the request names two hosts; send one [HX0059]";
-        return Some(refusal(StatusCode::BAD_REQUEST, "host_refused", detail));
+        return Some(refusal(Code::HostRefused, detail));
     }
     if path::is_devious(head.uri.path()) {
         let detail = "the path has segments that mean another path; send it resolved [HX0059]";
-        return Some(refusal(StatusCode::BAD_REQUEST, "path_refused", detail));
+        return Some(refusal(Code::PathRefused, detail));
     }
     None
 }
 
-fn unreadable(guard: &Guard, unread: Unread) -> Response<Bytes> {
-    match unread {
-        Unread::TooLarge => guard.too_large(),
-        Unread::TooSlow => {
-            let detail = "the body took too long; send it again with the same key";
-            refusal(StatusCode::REQUEST_TIMEOUT, "too_slow", detail)
-        }
-        Unread::Broken => {
+fn unreadable(guard: &Guard, why: Why) -> Response<Bytes> {
+    match why {
+        Why::TooLarge => guard.too_large(),
+        Why::TooSlow => too_slow(guard),
+        Why::Broken => {
             let detail = "the body did not arrive whole; send the request again with the same key";
-            let problem = Problem::new(Code::BrokenRequest, NextStep::RetrySameKey, detail).nothing_happened();
-            guard.problem(&problem)
+            guard.problem(&Problem::new(Code::BrokenRequest, NextStep::RetrySameKey, detail))
+        }
+        Why::NoRoom => {
+            let detail =
+                "the gateway reads as many bodies as it has room for; send the request again with the same key";
+            busy(guard, detail)
         }
     }
+}
+
+/// A body that does not come on is not waited for.
+pub(crate) fn too_slow(guard: &Guard) -> Response<Bytes> {
+    let detail = "the body took too long; send the request again with the same key";
+    let mut answer = guard.problem(&Problem::new(Code::TooSlow, NextStep::RetrySameKey, detail));
+    // Whatever else such a connection carries is not read.
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// A client that resets its streams has more under way than it may have open.
+fn crowded(guard: &Guard) -> Response<Bytes> {
+    busy(guard, "as many requests of this connection are under way as may be; send it again with the same key")
+}
+
+fn busy(guard: &Guard, detail: &'static str) -> Response<Bytes> {
+    let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail);
+    guard.problem(&problem.retry_after(hapax_core::Millis::from_secs(1)))
 }
 
 /// What to say of an upstream that was certainly not asked.

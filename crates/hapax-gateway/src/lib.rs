@@ -7,7 +7,9 @@
 //! ```
 
 mod body;
+mod buffered;
 pub mod config;
+mod deadline;
 mod execute;
 mod forward;
 pub mod framing;
@@ -19,6 +21,7 @@ mod outlive;
 mod pass;
 mod path;
 mod pattern;
+mod quiet;
 mod reauthorize;
 mod refusal;
 mod request_body;
@@ -27,6 +30,8 @@ mod resumed;
 mod route;
 mod setup;
 mod tenant;
+mod timed;
+mod upload;
 mod upstream_request;
 
 pub use config::{Config, SetupError};

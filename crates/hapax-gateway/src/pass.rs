@@ -5,16 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, request};
 use hyper::body::{Body as _, Incoming};
-use tokio::{sync::Notify, time::sleep};
+use tokio::time::sleep;
 
 use crate::{
     body::Out,
-    execute::{answered, no_answer},
-    gateway::not_asked,
+    execute::{answered, no_answer, unchanged},
+    gateway::{not_asked, too_slow},
     inbound::Peer,
     outbound::Failure,
     route::Route,
     setup::Setup,
+    upload::{Fate, Upload},
     upstream_request::{leaves_it_clean, upstream_request},
 };
 
@@ -29,9 +30,21 @@ pub(crate) async fn through(
     if body.is_end_stream() {
         return whole(head, Bytes::new(), route, setup, peer).await;
     }
-    let uploaded = Arc::new(Notify::new());
-    let body = Out::incoming(body).telling(Arc::clone(&uploaded));
-    send(head, body, true, Some(uploaded), route, setup, peer).await
+    resumed(head, Bytes::new(), body, route, setup, peer).await
+}
+
+/// The same for a body of which the beginning was read already.
+pub(crate) async fn resumed(
+    head: request::Parts,
+    first: Bytes,
+    rest: Incoming,
+    route: &Arc<Route>,
+    setup: &Setup,
+    peer: Peer,
+) -> Response<Out> {
+    let upload = Upload::new(first, rest, setup.pacing);
+    let fate = upload.fate();
+    send(head, Out::upload(upload), true, Some(fate), route, setup, peer).await
 }
 
 /// The same for a body that was read already.
@@ -50,7 +63,7 @@ async fn send(
     head: request::Parts,
     body: Out,
     has_body: bool,
-    uploaded: Option<Arc<Notify>>,
+    upload: Option<Arc<Fate>>,
     route: &Arc<Route>,
     setup: &Setup,
     peer: Peer,
@@ -63,24 +76,27 @@ async fn send(
         Ok(taken) => taken,
         Err(failure) => return not_asked(route, &failure).map(Out::whole),
     };
-    let pool = &route.pool;
+    let (pool, shared) = (&route.pool, taken.shared());
     let too_late = async {
         // An upload may take its time; the upstream's time runs from its end.
-        if let Some(uploaded) = uploaded {
-            uploaded.notified().await;
+        if let Some(upload) = &upload {
+            upload.ended().await;
         }
         sleep(pool.timing.first_byte).await;
     };
     let sent = tokio::select! {
         biased;
-        sent = taken.send(request, clean, pool) => sent,
-        () = too_late => Err(Failure::TimedOut),
+        sent = taken.send(request, clean, pool) => sent.and_then(unchanged),
+        () = too_late => {
+            if let Some(shared) = &shared {
+                pool.distrust(shared);
+            }
+            Err(Failure::TimedOut)
+        }
     };
     match sent {
-        Ok(response) if response.status() == http::StatusCode::SWITCHING_PROTOCOLS => {
-            no_answer(route, &Failure::Broke("it changed the protocol without being asked".to_owned()))
-        }
         Ok(response) => answered(response),
+        Err(_) if upload.is_some_and(|upload| upload.was_too_slow()) => too_slow(&route.guard).map(Out::whole),
         Err(failure) => no_answer(route, &failure),
     }
 }

@@ -1,25 +1,14 @@
 //! What the gateway itself refuses, before any route has a say.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::json;
+use hapax_http::{Code, Dialect, NextStep, Problem};
+use http::{HeaderValue, Response, header};
 
-/// A problem document (RFC 9457). Nothing was begun.
-pub(crate) fn refusal(status: StatusCode, code: &str, detail: &str) -> Response<Bytes> {
-    let body = json!({
-        "type": "about:blank",
-        "title": status.canonical_reason().unwrap_or("Refused"),
-        "status": status.as_u16(),
-        "code": code,
-        "detail": detail,
-        "next_action": "fix_request",
-        "safe_new_key": true,
-    });
-    let mut response = Response::new(Bytes::from(body.to_string()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+/// No route is known, so neither is its dialect: it is said as where nothing is set up. Such a request never ran.
+pub(crate) fn refusal(code: Code, detail: &'static str) -> Response<Bytes> {
+    let problem = Problem::new(code, NextStep::FixRequest, detail).nothing_happened();
+    let mut response = Dialect::default().answer(&problem);
     // Whatever else such a connection carries is not read.
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

@@ -2,8 +2,8 @@
 
 use std::{future::poll_fn, pin::Pin, task::Poll};
 
-use bytes::{Bytes, BytesMut};
-use hapax_http::is_stream;
+use bytes::Bytes;
+use hapax_http::{Pieces, is_stream};
 use http::HeaderMap;
 use http_body::Body;
 
@@ -11,7 +11,7 @@ use crate::body::{BoxError, Out};
 
 /// As much of an answer as is needed to decide how it goes on.
 pub(crate) enum Gathered {
-    Whole(Bytes),
+    Whole(Bytes, Option<HeaderMap>),
     /// It goes on: too long to keep, or nobody knows when it ends. What came so far stands before the rest.
     Stream {
         first: Bytes,
@@ -26,8 +26,8 @@ pub(crate) async fn gather(headers: &HeaderMap, mut body: Out, most: u64) -> Res
         return Ok(Gathered::Stream { first: Bytes::new(), rest: body });
     }
     let counted = length.is_some();
-    let mut first: Option<Bytes> = None;
-    let mut more = BytesMut::new();
+    let mut pieces = Pieces::default();
+    let mut trailers = None;
     loop {
         let frame = poll_fn(|cx| match Pin::new(&mut body).poll_frame(cx) {
             Poll::Ready(frame) => Poll::Ready(Some(frame)),
@@ -37,32 +37,25 @@ pub(crate) async fn gather(headers: &HeaderMap, mut body: Out, most: u64) -> Res
         })
         .await;
         match frame {
-            None => return Ok(Gathered::Stream { first: joined(first, more), rest: body }),
-            Some(None) => return Ok(Gathered::Whole(joined(first, more))),
+            None => return Ok(Gathered::Stream { first: pieces.joined(), rest: body }),
+            Some(None) => return Ok(Gathered::Whole(pieces.joined(), trailers)),
             Some(Some(frame)) => {
-                // Trailers are not kept.
-                let Ok(data) = frame?.into_data() else { continue };
-                match &first {
-                    None => first = Some(data),
-                    Some(begun) => {
-                        if more.is_empty() {
-                            more.extend_from_slice(begun);
-                        }
-                        more.extend_from_slice(&data);
+                let data = match frame?.into_data() {
+                    Ok(data) => data,
+                    // They go on with this answer; of a recorded one they are no part.
+                    Err(other) => {
+                        trailers = other.into_trailers().ok();
+                        continue;
                     }
-                }
+                };
+                pieces.add(data);
             }
         }
         if body.is_end_stream() {
-            return Ok(Gathered::Whole(joined(first, more)));
+            return Ok(Gathered::Whole(pieces.joined(), trailers));
         }
-        let so_far = if more.is_empty() { first.as_ref().map_or(0, Bytes::len) } else { more.len() };
-        if so_far as u64 > most {
-            return Ok(Gathered::Stream { first: joined(first, more), rest: body });
+        if pieces.len() as u64 > most {
+            return Ok(Gathered::Stream { first: pieces.joined(), rest: body });
         }
     }
-}
-
-fn joined(first: Option<Bytes>, more: BytesMut) -> Bytes {
-    if more.is_empty() { first.unwrap_or_default() } else { more.freeze() }
 }

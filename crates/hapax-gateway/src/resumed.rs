@@ -10,14 +10,14 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::{
     body::{BoxError, Out},
-    inbound::Working,
+    execute::Held,
 };
 
-/// First what was read, then the rest. The process does not end before this was read to its end, or dropped.
+/// First what was read, then the rest. What the work holds is held until this was read to its end, or dropped.
 pub(crate) struct Resumed {
     pub(crate) first: Bytes,
     pub(crate) rest: Out,
-    pub(crate) working: Working,
+    pub(crate) held: Held,
 }
 
 impl Body for Resumed {
@@ -45,6 +45,6 @@ impl Body for Resumed {
 
 impl std::fmt::Debug for Resumed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resumed").field("rest", &self.rest).field("working", &self.working).finish_non_exhaustive()
+        f.debug_struct("Resumed").field("rest", &self.rest).field("held", &self.held).finish_non_exhaustive()
     }
 }

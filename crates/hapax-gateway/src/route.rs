@@ -24,6 +24,8 @@ pub(crate) struct Route {
     pub(crate) guard: Guard,
     /// Off: everything is passed through, keys or not.
     pub(crate) protect: bool,
+    /// The upstream is asked before an answer is given again, and wants to know who asks.
+    pub(crate) reauthorizes: bool,
     pub(crate) pool: Arc<Pool>,
     pub(crate) host: HostHeader,
     /// What stands before the path here and not there.

@@ -1,10 +1,12 @@
 //! Everything that a reload replaces, at once.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use http::{Method, Uri};
 
-use crate::{config::Upstream, forward::Forwarder, outbound::Pool, route::Route, tenant::Whose};
+use crate::{
+    buffered::Room, config::Upstream, forward::Forwarder, outbound::Pool, route::Route, tenant::Whose, upload::Pacing,
+};
 
 #[derive(Debug)]
 pub struct Setup {
@@ -16,8 +18,10 @@ pub struct Setup {
     pub(crate) egress: Vec<(String, Arc<Route>)>,
     pub(crate) whose: Whose,
     pub(crate) forwarder: Forwarder,
-    /// How long a client may take to send a body that is read before it is sent on.
-    pub(crate) body: Duration,
+    /// How long a client may take to send a body.
+    pub(crate) pacing: Pacing,
+    /// For all bodies that are read before they are sent on. A reload keeps it, with what is in it.
+    pub(crate) room: Arc<Room>,
     /// Each upstream with its connections, so that a reload can keep them.
     pub(crate) pools: Vec<(Upstream, Arc<Pool>)>,
 }

@@ -34,10 +34,16 @@ pin_project! {
     pub enum RequestBody<B> {
         Through { #[pin] body: B },
         Whole { bytes: Bytes },
+        /// Too long to be read for the fingerprint, and passed on all the same, since nothing is enforced.
+        Resumed { first: Bytes, rest: Pin<Box<B>> },
     }
 }
 
 impl<B> RequestBody<B> {
+    pub(crate) const fn resumed(first: Bytes, rest: Pin<Box<B>>) -> Self {
+        Self::Resumed { first, rest }
+    }
+
     pub(crate) const fn through(body: B) -> Self {
         Self::Through { body }
     }
@@ -58,7 +64,11 @@ where
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.project() {
             RequestParts::Through { body } => body.poll_frame(context).map_err(BodyError::new),
-            RequestParts::Whole { bytes } => Poll::Ready(rest(bytes)),
+            RequestParts::Whole { bytes } => Poll::Ready(left(bytes)),
+            RequestParts::Resumed { first, rest } => match left(first) {
+                Some(frame) => Poll::Ready(Some(frame)),
+                None => rest.as_mut().poll_frame(context).map_err(BodyError::new),
+            },
         }
     }
 
@@ -66,6 +76,7 @@ where
         match self {
             Self::Through { body } => body.is_end_stream(),
             Self::Whole { bytes } => bytes.is_empty(),
+            Self::Resumed { first, rest } => first.is_empty() && rest.is_end_stream(),
         }
     }
 
@@ -73,6 +84,7 @@ where
         match self {
             Self::Through { body } => body.size_hint(),
             Self::Whole { bytes } => SizeHint::with_exact(bytes.len() as u64),
+            Self::Resumed { .. } => SizeHint::default(),
         }
     }
 }
@@ -110,7 +122,7 @@ where
         match self.project() {
             ResponseParts::Through { body } => body.poll_frame(context).map_err(BodyError::new),
             ResponseParts::Whole { bytes, trailers } => {
-                Poll::Ready(rest(bytes).or_else(|| trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))))
+                Poll::Ready(left(bytes).or_else(|| trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))))
             }
             ResponseParts::Pumped { pumped } => pumped.poll(context),
         }
@@ -133,7 +145,7 @@ where
     }
 }
 
-fn rest<E>(bytes: &mut Bytes) -> Option<Result<Frame<Bytes>, E>> {
+fn left<E>(bytes: &mut Bytes) -> Option<Result<Frame<Bytes>, E>> {
     let bytes = std::mem::take(bytes);
     (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)))
 }

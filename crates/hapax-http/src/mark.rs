@@ -1,6 +1,6 @@
 //! What a handler can say about its own answer, and what it is told about its request.
 
-use hapax_core::OutcomeClass;
+use hapax_core::{OutcomeClass, meaning};
 use hapax_engine::Ticket;
 use http::StatusCode;
 
@@ -20,8 +20,7 @@ pub enum Mark {
 impl Mark {
     pub(crate) fn class(self, status: StatusCode) -> OutcomeClass {
         match self {
-            Self::Final if status.is_client_error() || status.is_server_error() => OutcomeClass::FinalFailure,
-            Self::Final => OutcomeClass::Success,
+            Self::Final => meaning::called_final(status.as_u16()),
             Self::Retryable => OutcomeClass::RetryableFailure,
             Self::NoEffect => OutcomeClass::NotRecordable,
             Self::Unknown => OutcomeClass::Unknown,

@@ -32,10 +32,20 @@ pub enum Code {
     BadGateway,
     /// The upstream did not answer in time.
     GatewayTimeout,
+    /// The request's body did not come on.
+    TooSlow,
+    /// A place outside that is not on the list.
+    EgressRefused,
+    /// Another protocol was asked for.
+    UpgradeRefused,
+    /// Two hosts in one request.
+    HostRefused,
+    /// A path that means another one.
+    PathRefused,
 }
 
 impl Code {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 23] = [
         Self::KeyMissing,
         Self::KeyInvalid,
         Self::Mismatch,
@@ -54,6 +64,11 @@ impl Code {
         Self::NoAnswer,
         Self::BadGateway,
         Self::GatewayTimeout,
+        Self::TooSlow,
+        Self::EgressRefused,
+        Self::UpgradeRefused,
+        Self::HostRefused,
+        Self::PathRefused,
     ];
 
     #[must_use]
@@ -77,21 +92,28 @@ impl Code {
             Self::NoAnswer => "no_answer",
             Self::BadGateway => "bad_gateway",
             Self::GatewayTimeout => "gateway_timeout",
+            Self::TooSlow => "too_slow",
+            Self::EgressRefused => "egress_refused",
+            Self::UpgradeRefused => "upgrade_refused",
+            Self::HostRefused => "host_refused",
+            Self::PathRefused => "path_refused",
         }
     }
 
     /// The status where a dialect has none of its own.
     pub(crate) const fn status(self) -> u16 {
         match self {
-            Self::KeyMissing | Self::KeyInvalid | Self::BrokenRequest => 400,
+            Self::KeyMissing | Self::KeyInvalid | Self::BrokenRequest | Self::HostRefused | Self::PathRefused => 400,
             Self::NoCredential => 401,
-            Self::NotAuthorized => 403,
+            Self::NotAuthorized | Self::EgressRefused => 403,
+            Self::TooSlow => 408,
             Self::InFlight | Self::InDoubt | Self::Fenced | Self::AlreadyCompleted => 409,
             Self::WindowClosed => 410,
             Self::TooLarge => 413,
             Self::Mismatch => 422,
             Self::OverQuota | Self::NotAdmitted => 429,
             Self::NoAnswer => 500,
+            Self::UpgradeRefused => 501,
             Self::BadGateway => 502,
             Self::Unavailable => 503,
             Self::GatewayTimeout => 504,
@@ -118,6 +140,11 @@ impl Code {
             Self::NoAnswer => "The handler gave no answer",
             Self::BadGateway => "The upstream gave no answer",
             Self::GatewayTimeout => "The upstream did not answer in time",
+            Self::TooSlow => "The request's body took too long",
+            Self::EgressRefused => "The place is not on the list",
+            Self::UpgradeRefused => "The protocol is not changed",
+            Self::HostRefused => "The request names two hosts",
+            Self::PathRefused => "The path means another path",
         }
     }
 }

@@ -6,7 +6,7 @@ use hapax_core::{
     Policy,
     identity::{Grammar, KeySource, Pointer, Selection, Template},
     meaning::Answers,
-    policy::MismatchInFlight,
+    policy::OnUncaptured,
 };
 use http::HeaderName;
 
@@ -36,7 +36,8 @@ pub(crate) struct Resolved {
     /// `None`: all of the body is compared.
     pub(crate) selection: Option<Selection>,
     pub(crate) kept: Kept,
-    pub(crate) mismatch_in_flight: MismatchInFlight,
+    /// The policy, with what the dialect and the rules say where the policy does not.
+    pub(crate) judging: Arc<Policy>,
     /// Whether the endpoint is part of the scope.
     pub(crate) per_endpoint: bool,
 }
@@ -44,6 +45,9 @@ pub(crate) struct Resolved {
 impl Resolved {
     pub(crate) fn of(rules: &Rules, policy: Arc<Policy>) -> Result<Self, RulesError> {
         policy.check()?;
+        if policy.capture.on_uncaptured == OnUncaptured::Reinvoke {
+            return Err(RulesError::Reinvoke);
+        }
         let key = rules.key.or(&policy.key).or(&rules.dialect.key_rules());
         let sources = key.source.iter().flatten().filter_map(|source| source_of(source).transpose());
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
@@ -68,13 +72,21 @@ impl Resolved {
             query_names,
             selection,
             kept: Kept::by(&policy, &rules.secret_headers),
-            mismatch_in_flight: rules.dialect.mismatch_in_flight(),
+            judging: judging(&policy, rules),
             per_endpoint: match (rules.keys_per, policy.answers) {
                 (KeysPer::Tenant, _) | (KeysPer::AsPreset, Answers::Stripe) => false,
                 (KeysPer::Endpoint, _) | (KeysPer::AsPreset, Answers::Standard | Answers::Openwop) => true,
             },
             sources,
             policy,
+        })
+    }
+
+    /// The headers that may carry the key.
+    pub(crate) fn key_headers(&self) -> impl Iterator<Item = &HeaderName> {
+        self.sources.iter().filter_map(|source| match source {
+            Source::Header(name) => Some(name),
+            Source::Query(_) | Source::Pointer(_) | Source::Template(_) | Source::Automatic => None,
         })
     }
 
@@ -85,6 +97,15 @@ impl Resolved {
             Source::Header(_) | Source::Query(_) => false,
         })
     }
+}
+
+fn judging(policy: &Arc<Policy>, rules: &Rules) -> Arc<Policy> {
+    let mismatch_in_flight = policy.mismatch_in_flight.or(Some(rules.dialect.mismatch_in_flight()));
+    let max_attempt = policy.max_attempt.or(rules.max_attempt);
+    if (mismatch_in_flight, max_attempt) == (policy.mismatch_in_flight, policy.max_attempt) {
+        return Arc::clone(policy);
+    }
+    Arc::new(Policy { mismatch_in_flight, max_attempt, ..Policy::clone(policy) })
 }
 
 fn source_of(source: &KeySource) -> Result<Option<Source>, RulesError> {

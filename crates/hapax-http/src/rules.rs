@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use hapax_core::{
-    Effect, Id,
+    Effect, Id, Millis,
     identity::Surface,
     policy::{KeyRules, PolicyError},
 };
@@ -56,19 +56,37 @@ pub struct Replaying<'a> {
     pub request: &'a request::Parts,
 }
 
-pub type Permit<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+/// Whether an answer may be shown.
+///
+/// *Nobody can say* is not *no*: a caller that is told no may take its intent elsewhere, and then it happens twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum May {
+    Yes,
+    No,
+    /// Whoever decides could not be asked. The caller is told to come again with the same key.
+    Unknown,
+}
+
+impl From<bool> for May {
+    fn from(may: bool) -> Self {
+        if may { Self::Yes } else { Self::No }
+    }
+}
+
+pub type Permit<'a> = Pin<Box<dyn Future<Output = May> + Send + 'a>>;
 
 /// Decides whether a recorded answer may be given to whoever asks now.
 pub trait Authorize: Send + Sync + 'static {
     fn may_see<'a>(&'a self, replaying: &'a Replaying<'a>) -> Permit<'a>;
 }
 
-impl<F> Authorize for F
+impl<F, M> Authorize for F
 where
-    F: Fn(&Replaying<'_>) -> bool + Send + Sync + 'static,
+    F: Fn(&Replaying<'_>) -> M + Send + Sync + 'static,
+    M: Into<May>,
 {
     fn may_see<'a>(&'a self, replaying: &'a Replaying<'a>) -> Permit<'a> {
-        let may = self(replaying);
+        let may = self(replaying).into();
         Box::pin(std::future::ready(may))
     }
 }
@@ -85,6 +103,7 @@ pub struct Rules {
     pub(crate) keys_per: KeysPer,
     pub(crate) per_principal: bool,
     pub(crate) limits: Limits,
+    pub(crate) max_attempt: Option<Millis>,
     pub(crate) secret_headers: Vec<HeaderName>,
     pub(crate) authorize: Option<Arc<dyn Authorize>>,
     pub(crate) overrides: Option<Arc<Override>>,
@@ -102,6 +121,7 @@ impl Rules {
             keys_per: KeysPer::default(),
             per_principal: false,
             limits: Limits::default(),
+            max_attempt: None,
             secret_headers: Vec::new(),
             authorize: None,
             overrides: None,
@@ -152,6 +172,14 @@ impl Rules {
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// How long an attempt may take up to its answer, where the policy does not say: whoever gives up by then has nothing to
+    /// renew a lease for. An answer that streams takes as long as it takes.
+    #[must_use]
+    pub const fn max_attempt(mut self, most: Millis) -> Self {
+        self.max_attempt = Some(most);
         self
     }
 
@@ -209,4 +237,9 @@ pub enum RulesError {
     HeaderName(String),
     #[error("a key that is made automatically cannot be missing; remove `required`, or the automatic source [HX0040]")]
     NeverMissing,
+    #[error(
+        "`capture.on_uncaptured = \"reinvoke\"` is for activities; a request whose answer was not kept is told so and not \
+         run again, so write \"refuse\" for the surface of a route [HX0040]"
+    )]
+    Reinvoke,
 }

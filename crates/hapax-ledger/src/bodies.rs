@@ -5,14 +5,15 @@
 //!  8  owner 32, body id 32, stored u64, then the bytes
 //! ```
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, io, ops::Bound, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use hapax_core::{Id, Stamp};
 use hapax_store::{BodyId, BodyInfo, Cursor, Page, StoreError};
+use parking_lot::Mutex;
 
 use crate::{
-    disk::{Disk, Mode, read_all, write_whole},
+    disk::{Disk, File, Mode, read_all},
     frame::{u32_at, u64_at},
     log::is_full,
 };
@@ -27,50 +28,106 @@ pub(crate) struct Bodies {
     dir: PathBuf,
     seed: u32,
     store: String,
+    /// All durable bodies. What a start has found by its name only is looked at when somebody asks for it.
+    known: Mutex<BTreeMap<BodyId, Option<BodyInfo>>>,
+}
+
+/// Written under a passing name, and not yet synced.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    file: Arc<dyn File>,
+    pub(crate) info: BodyInfo,
+}
+
+/// A page of a list, as far as memory knows it.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    items: Vec<(BodyId, Option<BodyInfo>)>,
+    next: Option<Cursor>,
+}
+
+impl Listed {
+    /// Whether no disk is needed to answer.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.items.iter().all(|(_, info)| info.is_some())
+    }
+
+    pub(crate) fn page(self) -> Page<BodyInfo> {
+        Page { items: self.items.into_iter().filter_map(|(_, info)| info).collect(), next: self.next }
+    }
 }
 
 impl Bodies {
     /// Removes what a put that never ended has left.
     pub(crate) fn open(disk: Arc<dyn Disk>, dir: PathBuf, store: &[u8; 16], name: String) -> io::Result<Self> {
         disk.create_dir(&dir)?;
+        let mut known = BTreeMap::new();
         for name in disk.list(&dir)? {
             if name.ends_with(".tmp") {
                 disk.remove(&dir.join(name))?;
+            } else if let Some(body) = parse_name(&name) {
+                known.insert(body, None);
             }
         }
         // A body that only the page cache held is found by its name all the same, and its owner may trust it.
         disk.sync_dir(&dir)?;
-        Ok(Self { disk, dir, seed: crc32c::crc32c(store), store: name })
+        Ok(Self { disk, dir, seed: crc32c::crc32c(store), store: name, known: Mutex::new(known) })
     }
 
-    pub(crate) fn put(&self, owner: &Id, body: BodyId, bytes: &[u8], stored: Stamp) -> Result<(), StoreError> {
-        let mut file = Vec::with_capacity(HEADER + bytes.len());
-        file.extend_from_slice(MAGIC);
-        file.extend_from_slice(&[0; 4]);
-        file.extend_from_slice(&owner.0);
-        file.extend_from_slice(&body.0);
-        file.extend_from_slice(&stored.0.to_le_bytes());
-        file.extend_from_slice(bytes);
-        let checksum = crc32c::crc32c_append(self.seed, &file[8..]);
-        file[4..8].copy_from_slice(&checksum.to_le_bytes());
-        write_whole(&*self.disk, &self.dir, &name(body), &file)
-            .and_then(|()| self.disk.sync_dir(&self.dir))
-            .map_err(|error| self.failed(&error))
+    pub(crate) fn write(&self, owner: &Id, body: BodyId, bytes: &[u8], stored: Stamp) -> io::Result<Passing> {
+        let mut whole = Vec::with_capacity(HEADER + bytes.len());
+        whole.extend_from_slice(MAGIC);
+        whole.extend_from_slice(&[0; 4]);
+        whole.extend_from_slice(&owner.0);
+        whole.extend_from_slice(&body.0);
+        whole.extend_from_slice(&stored.0.to_le_bytes());
+        whole.extend_from_slice(bytes);
+        let checksum = crc32c::crc32c_append(self.seed, &whole[8..]);
+        whole[4..8].copy_from_slice(&checksum.to_le_bytes());
+        let file = self.disk.open(&self.passing(body), Mode::Create)?;
+        file.write_at(&whole, 0)?;
+        let info = BodyInfo { body, owner: *owner, stored, length: bytes.len() as u64 };
+        Ok(Passing { file, info })
+    }
+
+    /// The directory is synced by the caller, and then it may be [known](Self::learn).
+    pub(crate) fn finish(&self, passing: &Passing) -> io::Result<()> {
+        passing.file.sync()?;
+        let body = passing.info.body;
+        self.disk.rename(&self.passing(body), &self.dir.join(name(body)))
+    }
+
+    /// Room that half a body takes is missing elsewhere.
+    pub(crate) fn discard(&self, body: BodyId) {
+        let _ = self.disk.remove(&self.passing(body));
+    }
+
+    /// Whether it was there.
+    pub(crate) fn remove(&self, body: BodyId) -> io::Result<bool> {
+        match self.disk.remove(&self.dir.join(name(body))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+            Ok(()) => Ok(true),
+        }
+    }
+
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.disk.sync_dir(&self.dir)
+    }
+
+    pub(crate) fn learn(&self, info: BodyInfo) {
+        self.known.lock().insert(info.body, Some(info));
+    }
+
+    pub(crate) fn forget(&self, body: BodyId) {
+        self.known.lock().remove(&body);
     }
 
     pub(crate) fn get(&self, body: BodyId) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.read(body)?.map(|(_, bytes)| bytes))
-    }
-
-    fn read(&self, body: BodyId) -> Result<Option<(BodyInfo, Bytes)>, StoreError> {
-        let file = match self.disk.open(&self.dir.join(name(body)), Mode::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.failed(&error)),
-        };
+        let Some(file) = self.open_body(body)? else { return Ok(None) };
         let bytes = Bytes::from(read_all(&*file, u64::MAX).map_err(|error| self.failed(&error))?);
         match parse(&bytes, body, self.seed) {
-            Some(info) => Ok(Some((info, bytes.slice(HEADER..)))),
+            Some(_) => Ok(Some(bytes.slice(HEADER..))),
             None => Err(StoreError::Corrupt {
                 store: self.store.clone(),
                 place: format!("{DIR}/{}", name(body)),
@@ -82,13 +139,17 @@ impl Bodies {
         }
     }
 
+    fn open_body(&self, body: BodyId) -> Result<Option<Arc<dyn File>>, StoreError> {
+        match self.disk.open(&self.dir.join(name(body)), Mode::Read) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
     /// What a body's header says, without reading the body.
     fn peek(&self, body: BodyId) -> Result<Option<BodyInfo>, StoreError> {
-        let file = match self.disk.open(&self.dir.join(name(body)), Mode::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.failed(&error)),
-        };
+        let Some(file) = self.open_body(body)? else { return Ok(None) };
         let mut head = vec![0; HEADER];
         let read = file.read_at(&mut head, 0).map_err(|error| self.failed(&error))?;
         let length = file.length().map_err(|error| self.failed(&error))?;
@@ -96,47 +157,42 @@ impl Bodies {
         Ok(header(&head, body, length))
     }
 
-    pub(crate) fn remove(&self, body: BodyId) -> Result<(), StoreError> {
-        match self.disk.remove(&self.dir.join(name(body))) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(self.failed(&error)),
-            Ok(()) => self.disk.sync_dir(&self.dir).map_err(|error| self.failed(&error)),
-        }
-    }
-
-    pub(crate) fn list(&self, after: Option<&Cursor>, limit: usize) -> Result<Page<BodyInfo>, StoreError> {
+    /// From memory alone.
+    pub(crate) fn list(&self, after: Option<&Cursor>, limit: usize) -> Result<Listed, StoreError> {
         let after = match after {
-            None => None,
-            Some(cursor) => Some(BodyId(cursor.0.as_ref().try_into().map_err(|_| StoreError::Unsupported {
-                store: self.store.clone(),
-                reason: "this cursor is not one of its own".into(),
-            })?)),
+            None => Bound::Unbounded,
+            Some(cursor) => {
+                Bound::Excluded(BodyId(cursor.0.as_ref().try_into().map_err(|_| StoreError::Unsupported {
+                    store: self.store.clone(),
+                    reason: "this cursor is not one of its own".into(),
+                })?))
+            }
         };
-        let mut all: Vec<BodyId> = self
-            .disk
-            .list(&self.dir)
-            .map_err(|error| self.failed(&error))?
-            .iter()
-            .filter_map(|name| parse_name(name))
-            .collect();
-        all.sort_unstable();
-        let limit = limit.max(1);
-        let mut items = Vec::new();
-        let mut next = None;
-        for body in all.into_iter().filter(|body| after.is_none_or(|after| *body > after)) {
-            if items.len() == limit {
-                next = items.last().map(|last: &BodyInfo| Cursor(Bytes::copy_from_slice(&last.body.0)));
-                break;
-            }
-            // It may go while we look; one that is damaged is found by whoever reads it, and by a check.
-            if let Some(info) = self.peek(body)? {
-                items.push(info);
-            }
-        }
-        Ok(Page { items, next })
+        let known = self.known.lock();
+        let mut rest = known.range((after, Bound::Unbounded)).map(|(body, info)| (*body, *info));
+        let items: Vec<_> = rest.by_ref().take(limit.max(1)).collect();
+        let last = items.last().map(|(body, _)| Cursor(Bytes::copy_from_slice(&body.0)));
+        Ok(Listed { items, next: last.filter(|_| rest.next().is_some()) })
     }
 
-    fn failed(&self, error: &io::Error) -> StoreError {
+    /// Reads what memory does not know of a page.
+    pub(crate) fn complete(&self, mut listed: Listed) -> Result<Page<BodyInfo>, StoreError> {
+        for (body, info) in listed.items.iter_mut().filter(|(_, info)| info.is_none()) {
+            // It may go while we look; one that is damaged is found by whoever reads it, and by a check.
+            let Some(found) = self.peek(*body)? else { continue };
+            *info = Some(found);
+            if let Some(known) = self.known.lock().get_mut(body) {
+                known.get_or_insert(found);
+            }
+        }
+        Ok(listed.page())
+    }
+
+    fn passing(&self, body: BodyId) -> PathBuf {
+        self.dir.join(format!("{}.tmp", name(body)))
+    }
+
+    pub(crate) fn failed(&self, error: &io::Error) -> StoreError {
         let store = self.store.clone();
         if is_full(error) {
             StoreError::Full { store, reason: format!("a body does not fit on the disk: {error} [HX0026]") }

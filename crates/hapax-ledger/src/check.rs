@@ -46,6 +46,8 @@ pub struct Report {
     pub torn: Option<Damage>,
     /// Empty: all is well.
     pub damage: Vec<Damage>,
+    /// The latest stamp of any frame, marks included.
+    pub(crate) last_stamp: u64,
 }
 
 impl Report {
@@ -189,6 +191,7 @@ fn survey_segment(
                     first_previous = Some(frame.header.previous);
                 }
                 report.frames += 1;
+                report.last_stamp = report.last_stamp.max(frame.header.stamp);
                 for (place, entry_bytes, entry) in frame.entries() {
                     match entry {
                         Some(entry) => {

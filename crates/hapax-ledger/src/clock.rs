@@ -2,6 +2,10 @@
 //!
 //! The wall clock sets the anchor when the ledger is opened and nothing afterwards: it may be stepped by a year and back
 //! without a single window noticing. Steps are counted, so that an operator can see them.
+//!
+//! The anchor of the next start is the last durable stamp at least. What was told to somebody must therefore become
+//! durable even if nobody writes: else a record that was read as expired could come back after a restart under a wall
+//! clock that was set back.
 
 use std::{
     fmt,
@@ -55,6 +59,12 @@ impl Clock for SystemClock {
 /// How far the anchor may move ahead at an open. A wall clock that is wrong by more only lengthens windows.
 pub(crate) const MOST_AHEAD: Millis = Millis::from_days(7);
 
+/// While the ledger is open, time that was told is durable after so long at the latest.
+pub(crate) const KEPT_WITHIN: Millis = Millis::from_secs(10);
+
+/// Times that were told are remembered to the next multiple of this, so that readers seldom have to write.
+const TOLD_BITS: u32 = 10;
+
 /// A difference below this is drift, above it a step.
 const STEP_MS: i64 = 1_000;
 
@@ -65,6 +75,8 @@ pub(crate) struct StoreTime {
     monotonic_at_anchor: u64,
     wall_minus_monotonic: AtomicI64,
     steps: AtomicU64,
+    /// Nothing at or after this many [`TOLD_BITS`] was told to anybody.
+    untold: AtomicU64,
 }
 
 impl StoreTime {
@@ -77,9 +89,32 @@ impl StoreTime {
         };
         let monotonic_at_anchor = clock.monotonic_ms();
         let apart = apart(wall, monotonic_at_anchor);
-        Self { clock, anchor, monotonic_at_anchor, wall_minus_monotonic: apart.into(), steps: AtomicU64::new(0) }
+        Self {
+            clock,
+            anchor,
+            monotonic_at_anchor,
+            wall_minus_monotonic: apart.into(),
+            steps: AtomicU64::new(0),
+            untold: AtomicU64::new(0),
+        }
     }
 
+    /// For somebody outside, who may draw conclusions from it.
+    pub(crate) fn tell(&self) -> Stamp {
+        let now = self.now();
+        let untold = (now.0 >> TOLD_BITS) + 1;
+        if self.untold.load(Ordering::Relaxed) < untold {
+            self.untold.fetch_max(untold, Ordering::Relaxed);
+        }
+        now
+    }
+
+    /// Whether somebody may know a time after `durable`.
+    pub(crate) fn told_after(&self, durable: Stamp) -> bool {
+        self.untold.load(Ordering::Relaxed) << TOLD_BITS > durable.0
+    }
+
+    /// For the ledger's own use.
     pub(crate) fn now(&self) -> Stamp {
         Stamp(self.anchor.saturating_add(self.clock.monotonic_ms().saturating_sub(self.monotonic_at_anchor)))
     }

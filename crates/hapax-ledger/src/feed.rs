@@ -109,7 +109,7 @@ fn read(shared: &Shared, from: Place, visible: Version, limit: usize) -> Result<
                     return Ok(Some(Changes::Page { items, next: place.cursor(shared) }));
                 }
                 place.through = entry.version;
-                let now = shared.time.now();
+                let now = shared.time.tell();
                 let slot = shared.index.slot(shared.index.key(&entry.id));
                 if slot.is_some_and(|slot| slot.version() > entry.version) {
                     continue;

@@ -1,6 +1,10 @@
 //! The keeper: what has to be done beside the requests. Makes segments ready, writes hints, cleans.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use hapax_core::Millis;
 
@@ -8,7 +12,10 @@ use crate::{
     clean::{Cleaned, Cleaner},
     hint,
     log::is_full,
+    patience::Patience,
+    segment,
     shared::Shared,
+    sudden_end::SuddenEnd,
 };
 
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -21,14 +28,17 @@ const AHEAD: Millis = Millis::from_secs(2);
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
     cleaner: Cleaner,
+    patience: Patience,
 }
 
 impl Keeper {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, cleaner: Cleaner::default() }
+        Self { shared, cleaner: Cleaner::default(), patience: Patience::default() }
     }
 
     pub(crate) fn run(mut self, closed: impl Fn() -> bool) {
+        let shared = self.shared.clone();
+        let sudden_end = SuddenEnd::of("keeper", shared.clone(), &shared.queue);
         while !closed() {
             match self.turn() {
                 Cleaned::Some => {}
@@ -36,6 +46,7 @@ impl Keeper {
                 Cleaned::Nothing => std::thread::park_timeout(BETWEEN),
             }
         }
+        sudden_end.expected();
     }
 
     /// Does what there is to do. [`Cleaned::Nothing`]: there was nothing.
@@ -48,6 +59,7 @@ impl Keeper {
             Err(error) => {
                 if error.kind() == io::ErrorKind::InvalidData {
                     self.shared.damaged(error);
+                    self.distrust_hint();
                 } else {
                     self.shared.poison(format!("keeping the log failed: {error}"));
                 }
@@ -75,15 +87,33 @@ impl Keeper {
         self.cleaner.turn(&self.shared)
     }
 
-    fn make_ready(&self) -> io::Result<()> {
-        let log = &self.shared.log;
-        if log.has_ready() {
+    fn make_ready(&mut self) -> io::Result<()> {
+        let Shared { log, time, counters, .. } = &*self.shared;
+        let retired = counters.retired.load(Ordering::Relaxed);
+        if log.has_ready() || !self.patience.is_over(time.now(), retired) {
             return Ok(());
         }
         match log.make_ready() {
             // The writer knows, and lets only those on who are at work.
-            Err(error) if is_full(&error) => Ok(()),
-            done => done,
+            Err(error) if is_full(&error) => {
+                self.patience.in_vain(time.now(), retired);
+                Ok(())
+            }
+            done => {
+                self.patience.is_rewarded();
+                done
+            }
+        }
+    }
+
+    /// The segment under cleaning is damaged, and its hint knows nothing of it. Without the hint the next start reads the
+    /// segment itself, and refuses with the place, instead of running until the cleaning comes by again.
+    fn distrust_hint(&self) {
+        let log = &self.shared.log;
+        if let Some(oldest) = log.oldest() {
+            // The disk is in a bad way: if this fails, the next start is as wise as this one was.
+            let _ = log.disk.remove(&log.dir.join(segment::hint_name(oldest.number)));
+            let _ = log.disk.sync_dir(&log.dir);
         }
     }
 

@@ -1,5 +1,5 @@
 use std::{
-    fmt,
+    fmt, io,
     path::PathBuf,
     sync::{
         Arc,
@@ -18,9 +18,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::{
-    append::Appender,
-    aside::Aside,
+    append::{Appender, Failed, Start},
     bodies::{self, Bodies},
+    clock::{KEPT_WITHIN, StoreTime},
     disk::Held,
     entry,
     error::OpenError,
@@ -29,12 +29,14 @@ use crate::{
     index::Live,
     keeper::Keeper,
     lock,
+    log::is_full,
     options::Options,
     poison::Poison,
     queue::Queue,
     recover::{self, Recovered},
     scan::{self, Runs},
     shared::{Counters, Reply, Request, Shared, SwapRequest},
+    shelf::Shelf,
     stepper::Stepper,
     watchers::Watchers,
     writer::Writer,
@@ -47,7 +49,7 @@ pub struct Ledger {
     shared: Arc<Shared>,
     runs: Runs,
     recovered: Recovered,
-    aside: Aside,
+    shelf: Shelf,
     threads: Mutex<Option<Threads>>,
     /// Given back last.
     _lock: Box<dyn Held>,
@@ -108,7 +110,7 @@ impl Ledger {
                 return Err(error);
             }
         }
-        ledger.aside = Aside::start().map_err(OpenError::io(&path, "start a thread"))?;
+        ledger.shelf = Shelf::start(ledger.shared.clone()).map_err(OpenError::io(&path, "start a thread"))?;
         Ok(ledger)
     }
 
@@ -145,13 +147,15 @@ impl Ledger {
             visible: AtomicU64::new(opened.tail.next_version - 1),
             counters: Counters::default(),
         });
-        let writer = Writer::new(shared.clone(), Appender::new(opened.log, opened.tail));
+        let mut appender = Appender::new(opened.log, opened.tail);
+        keep_time(&mut appender, &shared.time).map_err(OpenError::io(dir, "write to the newest segment"))?;
+        let writer = Writer::new(shared.clone(), appender);
         let keeper = Keeper::new(shared.clone());
         let ledger = Self {
+            shelf: Shelf::inline(shared.clone()),
             shared,
             runs: Runs::default(),
             recovered: opened.recovered,
-            aside: Aside::inline(),
             threads: Mutex::new(None),
             _lock: lock,
         };
@@ -161,6 +165,10 @@ impl Ledger {
     /// What the start found.
     pub const fn recovered(&self) -> &Recovered {
         &self.recovered
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     pub fn status(&self) -> Status {
@@ -182,8 +190,10 @@ impl Ledger {
         }
     }
 
-    /// Finishes what was handed in and stops. Dropping does the same.
+    /// Finishes what was handed in and stops. Dropping does the same. The time that was told until then is never told
+    /// again by a later start.
     pub fn close(&self) {
+        self.shelf.close();
         self.shared.queue.close();
         let threads = self.threads.lock().take();
         if let Some(Threads { closed, writer, keeper }) = threads {
@@ -217,6 +227,7 @@ impl Ledger {
         let (reply, answer) = oneshot::channel();
         let request = Request::Swap(SwapRequest { key, id, expected, next, reply });
         if shared.queue.push(request).await.is_err() {
+            shared.healthy()?;
             return Err(shared.unavailable("it was closed"));
         }
         match answer.await {
@@ -228,6 +239,24 @@ impl Ledger {
             Ok(Reply::Failed(error)) => Err(error),
             Err(_) => Err(StoreError::Unknown { store: shared.name.clone(), reason: "the writer is gone".into() }),
         }
+    }
+}
+
+/// The wall clock may have moved the anchor far ahead of the last stamp. Before anybody hears of it, it is durable; where
+/// there is no room for that, the first write makes it so.
+fn keep_time(appender: &mut Appender, time: &StoreTime) -> io::Result<()> {
+    let now = time.now();
+    let is_new = appender.last_stamp == 0;
+    if is_new || now.since(Stamp(appender.last_stamp)) < KEPT_WITHIN {
+        return Ok(());
+    }
+    match appender.start(0)? {
+        Start::NoRoom => Ok(()),
+        Start::Ready => match appender.commit(now.0) {
+            Err(Failed::Write(error)) if is_full(&error) => Ok(()),
+            Err(Failed::Write(error) | Failed::Sync(error)) => Err(error),
+            Ok(()) => Ok(()),
+        },
     }
 }
 
@@ -271,46 +300,19 @@ impl Store for Ledger {
     }
 
     fn put_body<'a>(&'a self, owner: &'a Id, body: BodyId, bytes: Bytes) -> Answer<'a, ()> {
-        let owner = *owner;
-        Box::pin(async move {
-            self.shared.healthy()?;
-            let shared = self.shared.clone();
-            let put = move || {
-                let done = shared.bodies.put(&owner, body, &bytes, shared.time.now());
-                // A body is written before the record that names it: a failed sync is no better here than there.
-                if let Err(StoreError::Unavailable { reason, .. }) = &done {
-                    shared.poison(reason);
-                }
-                done
-            };
-            self.aside.run(put).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
-        })
+        Box::pin(self.shelf.put(*owner, body, bytes))
     }
 
     fn get_body(&self, body: BodyId) -> Answer<'_, Option<Bytes>> {
-        Box::pin(async move {
-            self.shared.healthy()?;
-            self.shared.bodies.get(body)
-        })
+        Box::pin(self.shelf.get(body))
     }
 
     fn drop_body(&self, body: BodyId) -> Answer<'_, ()> {
-        Box::pin(async move {
-            self.shared.healthy()?;
-            let shared = self.shared.clone();
-            let remove = move || shared.bodies.remove(body);
-            self.aside.run(remove).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
-        })
+        Box::pin(self.shelf.remove(body))
     }
 
     fn bodies<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<BodyInfo>> {
-        let after = after.cloned();
-        Box::pin(async move {
-            self.shared.healthy()?;
-            let shared = self.shared.clone();
-            let list = move || shared.bodies.list(after.as_ref(), limit);
-            self.aside.run(list).await.unwrap_or_else(|| Err(self.shared.unavailable("it was closed")))
-        })
+        Box::pin(self.shelf.list(after, limit))
     }
 
     fn usage(&self, tag: Tag) -> Answer<'_, Usage> {
@@ -318,7 +320,7 @@ impl Store for Ledger {
             let shared = &*self.shared;
             shared.healthy()?;
             // What is gone by now does not count, whether or not anybody has come by to see it go.
-            let now = shared.time.now();
+            let now = shared.time.tell();
             loop {
                 let mut books = shared.index.books();
                 let done = shared.index.pass_on(&mut books, now, shared.memory, usize::MAX);
@@ -333,7 +335,7 @@ impl Store for Ledger {
     }
 
     fn now(&self) -> Option<Stamp> {
-        Some(self.shared.time.now())
+        Some(self.shared.time.tell())
     }
 
     fn durability(&self) -> Durability {

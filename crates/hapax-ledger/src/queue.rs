@@ -100,6 +100,13 @@ impl<T> Queue<T> {
         !(state.closed && into.is_empty())
     }
 
+    /// Nobody takes anything any more: what waits is dropped, and its callers with it.
+    pub(crate) fn abandon(&self) {
+        self.close();
+        let left = std::mem::take(&mut self.state.lock().items);
+        drop(left);
+    }
+
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;

@@ -33,10 +33,8 @@ pub fn repair_on(disk: Arc<dyn Disk>, from: &Path, to: &Options) -> Result<Repor
     let store = store_of(&*disk, from)?;
     let mut newest: HashMap<Id, (Version, Vec<u8>), RandomState> = HashMap::default();
     let mut highest = 0;
-    let mut stamp = 0;
     let mut report = survey(&*disk, from, &mut |bytes, entry| {
         highest = highest.max(entry.version.0);
-        stamp = stamp.max(entry.stamp.0);
         let known = newest.get(&entry.id).map_or(Version::NEVER, |known| known.0);
         if entry.version >= known {
             newest.insert(entry.id, (entry.version, bytes.to_vec()));
@@ -53,6 +51,7 @@ pub fn repair_on(disk: Arc<dyn Disk>, from: &Path, to: &Options) -> Result<Repor
     let _target = lock::take(&*to.disk, dir, std::time::Duration::ZERO)?;
     let opened = recover::open(to)?;
     let mut tail = opened.tail;
+    let stamp = report.last_stamp;
     tail.last_stamp = stamp;
     tail.next_version = highest + VERSIONS_SKIPPED;
     let mut appender = Appender::new(opened.log.clone(), tail);

@@ -135,6 +135,12 @@ impl Shared {
         self.watchers.wake_all();
     }
 
+    pub(crate) fn panicked(&self, who: &str) {
+        self.poison
+            .set(format!("its {who} thread has panicked; restart to recover all that was acknowledged [HX0028]"));
+        self.watchers.wake_all();
+    }
+
     /// What was durable no longer is as it was. Nobody can say what else is not, so this is no better than a failed write.
     pub(crate) fn damaged(&self, where_and_what: impl std::fmt::Display) {
         self.poison.set(format!("it is damaged: {where_and_what}; {}", self.next_step()));
@@ -161,10 +167,10 @@ impl Shared {
                     record: None,
                     version: Version::NEVER,
                     stamp: Stamp::default(),
-                    now: self.time.now(),
+                    now: self.time.tell(),
                 });
             };
-            let now = self.time.now();
+            let now = self.time.tell();
             let gone = slot.has(REMOVED) || slot.has(GONE) || slot.gone().is_some_and(|gone| gone <= now);
             if let Some(live) = live {
                 if live.id != *id {

@@ -19,9 +19,14 @@ impl Stepper {
         self.writer.turn(None);
     }
 
-    /// As after a moment without work, or at the end.
+    /// As after a moment without work.
     pub fn mark(&mut self) {
         self.writer.mark();
+    }
+
+    /// As at a clean end.
+    pub fn end(&mut self) {
+        self.writer.end();
     }
 
     /// One piece of what has to be done beside the requests; false: there was nothing.
@@ -45,9 +50,9 @@ impl WriterSteps {
         self.0.turn(None)
     }
 
-    /// As after a moment without work, or at the end.
-    pub fn mark(&mut self) {
-        self.0.mark();
+    /// As at a clean end.
+    pub fn end(&mut self) {
+        self.0.end();
     }
 }
 

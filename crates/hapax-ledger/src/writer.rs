@@ -14,11 +14,13 @@ use tokio::sync::oneshot;
 
 use crate::{
     append::{Appender, Failed, Start},
+    clock::KEPT_WITHIN,
     entry::{self, REMOVAL_BYTES},
     index::Update,
     log::is_full,
     shared::{Carried, Load, Reply, Request, Shared, Slice, SwapRequest},
     slot::{GONE, Key, MOST_VERSION, Place, REMOVED},
+    sudden_end::SuddenEnd,
 };
 
 /// After so long without work, a mark is written behind the last frame.
@@ -78,6 +80,8 @@ impl Writer {
     }
 
     pub(crate) fn run(mut self, mut rolled: impl FnMut()) {
+        let shared = self.shared.clone();
+        let sudden_end = SuddenEnd::of("writer", shared.clone(), &shared.queue);
         let mut segment = self.appender.active().number;
         loop {
             let wait = if self.unmarked { IDLE } else { ASLEEP };
@@ -90,7 +94,8 @@ impl Writer {
                 break;
             }
         }
-        self.mark();
+        self.end();
+        sudden_end.expected();
     }
 
     /// One batch. False: the ledger was closed and nothing is left to do.
@@ -116,9 +121,21 @@ impl Writer {
         open || !self.waiting.is_empty() || !self.errands.is_empty()
     }
 
-    /// Says that what came before was whole, unless that was the last thing said.
+    /// Says that what came before was whole, unless that was the last thing said. Also keeps the time that was told: a
+    /// ledger that is only read has no other stamps.
     pub(crate) fn mark(&mut self) {
-        if self.unmarked && self.shared.poison.why().is_none() {
+        let durable = Stamp(self.appender.last_stamp);
+        let is_late = self.shared.time.now().since(durable) >= KEPT_WITHIN;
+        self.mark_if(self.unmarked || (is_late && self.shared.time.told_after(durable)));
+    }
+
+    /// The last thing before a clean end: whatever was told is kept.
+    pub(crate) fn end(&mut self) {
+        self.mark_if(self.unmarked || self.shared.time.told_after(Stamp(self.appender.last_stamp)));
+    }
+
+    fn mark_if(&mut self, wanted: bool) {
+        if wanted && self.shared.poison.why().is_none() {
             self.errands.push_back(Request::Mark);
             self.batch();
         }

@@ -167,11 +167,17 @@ impl File for GatedFile {
 async fn l2_nobody_learns_of_a_winner_before_it_is_durable() {
     let dir = TempDir::new("l2");
     let gate = Arc::new(Gate::default());
-    let options = Options::new(&dir.0).segment_bytes(1 << 20, 1 << 20).disk(Arc::new(GatedDisk { gate: gate.clone() }));
+    // A clock that stands still: nothing is written for the sake of time.
+    let options = Options::new(&dir.0)
+        .segment_bytes(1 << 20, 1 << 20)
+        .disk(Arc::new(GatedDisk { gate: gate.clone() }))
+        .clock(ManualClock::new());
     let ledger = Arc::new(Ledger::open_with(options).unwrap());
     let Ok(Swap::Swapped { .. }) = ledger.swap(&id(0), Version::NEVER, Some(envelope("warm"))).await else { panic!() };
-    // Long enough for the mark behind it, and for the next segment to be made ready.
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    // The mark behind it is written, and the next segment is ready: nothing else is left to sync.
+    while ledger.status().frames < 2 || !dir.0.join("00000002.seg").exists() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let _opened_in_the_end = Opened(gate.clone());
     gate.set(true, 0);
     // Holds the writer at its sync, so that the others meet in one batch.
@@ -181,17 +187,17 @@ async fn l2_nobody_learns_of_a_winner_before_it_is_durable() {
     };
     gate.somebody_waits().await;
     let mut watch = ledger.watch(&id(1)).await.unwrap();
-    let begin = |payload: &'static str| {
-        let ledger = ledger.clone();
-        tokio::spawn(async move { ledger.swap(&id(1), Version::NEVER, Some(live(payload))).await })
-    };
-    let contenders: Vec<_> = ["a", "b", "c", "d"].map(begin).into_iter().collect();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let contested = id(1);
+    let mut contenders =
+        ["a", "b", "c", "d"].map(|payload| ledger.swap(&contested, Version::NEVER, Some(live(payload))));
+    // Polled once, each is handed in.
+    assert!(contenders.iter_mut().all(|contender| poll(contender.as_mut()).is_none()));
     gate.set(true, 1);
     assert!(matches!(first.await.unwrap(), Ok(Swap::Swapped { .. })));
+    // The batch of all four is written, and stands before its sync.
     gate.somebody_waits().await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(contenders.iter().all(|contender| !contender.is_finished()), "somebody was answered before the sync");
+    let unanswered = contenders.iter_mut().all(|contender| poll(contender.as_mut()).is_none());
+    assert!(unanswered, "somebody was answered before the sync");
     assert_eq!(ledger.get(&id(1)).await.unwrap().version, Version::NEVER);
     let Ok(Changes::Page { items, .. }) = ledger.changes(None, 100).await else { panic!() };
     assert!(items.iter().all(|change| change.id != id(1)), "the feed knows too early");
@@ -200,7 +206,7 @@ async fn l2_nobody_learns_of_a_winner_before_it_is_durable() {
     gate.set(false, 0);
     let mut won = 0;
     for contender in contenders {
-        match contender.await.unwrap().unwrap() {
+        match contender.await.unwrap() {
             Swap::Swapped { .. } => won += 1,
             Swap::Conflict(snapshot) => assert!(snapshot.record.is_some()),
         }

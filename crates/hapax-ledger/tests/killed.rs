@@ -20,7 +20,7 @@ use std::{
 use common::*;
 use hapax_core::{Millis, Version};
 use hapax_ledger::{Ledger, Options, check};
-use hapax_store::{Due, Envelope, Store, Swap};
+use hapax_store::{BodyId, Due, Envelope, Store, Swap};
 
 const ROUNDS: u64 = 20;
 const DIR: &str = "HAPAX_KILLED_DIR";
@@ -31,8 +31,16 @@ fn options(dir: &str) -> Options {
     Options::new(dir).segment_bytes(64 << 10, 256 << 10).removal_memory(Millis(200))
 }
 
+/// Every ninth one has a body.
+fn body_of(number: u64) -> Option<BodyId> {
+    number.is_multiple_of(9).then(|| random_body(&mut Random::new(number)))
+}
+
 /// The payload can be told from the id, so that the parent need not be sent it.
 fn payload(number: u64, done: bool) -> Vec<u8> {
+    if let Some(body) = body_of(number).filter(|_| done) {
+        return naming(body);
+    }
     vec![(number as u8) ^ if done { 0x55 } else { 0 }; 40 + (number % 900) as usize]
 }
 
@@ -55,6 +63,9 @@ fn child_under_load() {
                         let begun = ledger.swap(&id, Version::NEVER, Some(live(payload(number, false)))).await.unwrap();
                         let Swap::Swapped { version, stamp } = begun else { panic!("{begun:?}") };
                         say(&format!("b {number} {version} {}", stamp.0));
+                        if let Some(body) = body_of(number) {
+                            ledger.put_body(&id, body, body_bytes(body)).await.unwrap();
+                        }
                         // Every other one lives on, the rest makes work for the cleaner.
                         let gone = (number.is_multiple_of(2)).then_some(Due::After(Millis(1)));
                         let record = Envelope { gone, ..envelope(payload(number, true)) };
@@ -85,6 +96,8 @@ fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
     let mut versions = BTreeSet::new();
     let mut last_stamp = 0;
     let mut from = 1;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut bodies = 0;
     for round in 0..ROUNDS {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child_under_load", "--nocapture", "--test-threads", "1"])
@@ -99,7 +112,7 @@ fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
         let (first, started) = std::sync::mpsc::channel();
         let killer = std::thread::spawn(move || {
             // From its first answer on, however slow this machine is today.
-            let _: Result<(), _> = started.recv_timeout(Duration::from_secs(20));
+            let _: Result<(), _> = started.recv_timeout(Duration::from_secs(60));
             std::thread::sleep(wait);
             child.kill().unwrap();
             child.wait().unwrap();
@@ -122,6 +135,7 @@ fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
             let _ = first.send(());
         }
         killer.join().unwrap();
+        assert!(seen > 0, "round {round}: killed before it had said anything");
         from += 1_000;
         let report = check(&dir.0).unwrap();
         assert!(report.is_whole() && report.passed_over == 0, "round {round}: {report:?}");
@@ -129,6 +143,11 @@ fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
             .unwrap_or_else(|error| panic!("round {round}: {error}"));
         for (&number, &(done, version)) in &acknowledged {
             let snapshot = now(ledger.get(&id(number))).unwrap();
+            if let Some(body) = snapshot.record.as_ref().and_then(named) {
+                let found = runtime.block_on(ledger.get_body(body)).unwrap();
+                assert_eq!(found, Some(body_bytes(body)), "round {round}: {number} names a body that is not there");
+                bodies += 1;
+            }
             let short = number.is_multiple_of(2);
             if snapshot.version == version {
                 if done && short {
@@ -152,5 +171,5 @@ fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
         println!("round {round}: {seen} answers, {} in all, {:?}", acknowledged.len(), ledger.recovered());
         drop(ledger);
     }
-    assert!(acknowledged.len() > 100, "hardly any load");
+    assert!(acknowledged.len() > 100 && bodies > 0, "hardly any load");
 }

@@ -12,9 +12,9 @@ use std::{
 use common::*;
 use hapax_core::{Id, Millis, Stamp, Tag, Version};
 use hapax_ledger::{Ledger, disk::RecordingDisk};
-use hapax_store::{Changes, Counted, Cursor, Due, Entry, Envelope, Index, List, Store, Swap};
+use hapax_store::{BodyId, Changes, Counted, Cursor, Due, Entry, Envelope, Index, List, Store, Swap};
 
-const CASES: u64 = 400;
+const CASES: u64 = 2_000;
 const STEPS: u64 = 60;
 const IDS: u64 = 10;
 
@@ -70,6 +70,29 @@ fn ordered<K: Ord>(found: impl Iterator<Item = (K, Id)>) -> Vec<Id> {
     let mut found: Vec<_> = found.collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
     found.into_iter().map(|(_, id)| id).collect()
+}
+
+/// By name: whose they are.
+type Bodies = BTreeMap<BodyId, Id>;
+
+fn compare_bodies(ledger: &Ledger, model: &Model, bodies: &Bodies, random: &mut Random) {
+    let mut found = Bodies::new();
+    let mut after: Option<Cursor> = None;
+    loop {
+        let page = now(ledger.bodies(after.as_ref(), 1 + random.below(4) as usize)).unwrap();
+        for info in page.items {
+            assert_eq!(info.length, body_bytes(info.body).len() as u64);
+            assert_eq!(found.insert(info.body, info.owner), None, "listed twice");
+        }
+        match page.next {
+            None => break,
+            next => after = next,
+        }
+    }
+    assert_eq!(found, *bodies);
+    for (id, (.., record)) in model {
+        has_its_body(ledger, record.as_ref(), &id.to_string());
+    }
 }
 
 fn compare(ledger: &Ledger, model: &Model, random: &mut Random) {
@@ -146,7 +169,7 @@ fn random_histories_agree_with_the_model() {
         let (disk, clock) = (RecordingDisk::untraced(), ManualClock::new());
         let options = small("/l").disk(Arc::new(disk.clone())).clock(clock.clone());
         let mut ledger = Stepped::open(options.clone()).unwrap();
-        let mut model = Model::new();
+        let (mut model, mut bodies) = (Model::new(), Bodies::new());
         let mut cursor: Option<Cursor> = None;
         let mut seen: BTreeMap<Id, (Version, bool)> = BTreeMap::new();
         for step in 0..STEPS {
@@ -155,11 +178,21 @@ fn random_histories_agree_with_the_model() {
             let current = ledger.get(id).unwrap();
             let wrong = random.below(8) == 0;
             let expected = if wrong { Version(current.version.0 + 1 + random.below(3)) } else { current.version };
-            let next = (random.below(5) > 0).then(|| random_record(&mut random, current.now));
+            let mut next = (random.below(5) > 0).then(|| random_record(&mut random, current.now));
+            if let Some(record) = next.as_mut().filter(|_| random.below(4) == 0) {
+                let body = random_body(&mut random);
+                now(ledger.ledger.put_body(&id, body, body_bytes(body))).unwrap();
+                bodies.insert(body, id);
+                record.payload = naming(body).into();
+            }
             match ledger.swap(id, expected, next.clone()).unwrap() {
                 Swap::Swapped { version, stamp } => {
                     assert!(!wrong && version > current.version);
-                    model.insert(id, (version, stamp, next));
+                    let before = model.insert(id, (version, stamp, next)).and_then(|before| before.2);
+                    if let Some(body) = before.as_ref().and_then(named) {
+                        now(ledger.ledger.drop_body(body)).unwrap();
+                        bodies.remove(&body);
+                    }
                 }
                 Swap::Conflict(snapshot) => assert!(wrong && snapshot.version == current.version),
             }
@@ -176,6 +209,7 @@ fn random_histories_agree_with_the_model() {
             }
             if random.below(4) == 0 {
                 compare(&ledger.ledger, &model, &mut random);
+                compare_bodies(&ledger.ledger, &model, &bodies, &mut random);
             }
             if random.below(3) == 0 {
                 match now(ledger.ledger.changes(cursor.as_ref(), 1 + random.below(5) as usize)).unwrap() {
@@ -219,6 +253,7 @@ fn random_histories_agree_with_the_model() {
             assert_eq!(seen.get(id).map(|seen| seen.0), Some(*version), "case {case}: the feed has missed {id}");
         }
         compare(&ledger.ledger, &model, &mut random);
+        compare_bodies(&ledger.ledger, &model, &bodies, &mut random);
     }
 }
 

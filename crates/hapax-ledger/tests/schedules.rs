@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use schedule_support::*;
 
 /// More with `HAPAX_SCHEDULES`.
-const SCHEDULES: u64 = 6_000;
+const SCHEDULES: u64 = 20_000;
 const IDS: u64 = 3;
 
 /// What everybody has been told so far.
@@ -106,7 +106,15 @@ async fn caller(world: Arc<World>, mut random: Random, number: u8) {
         };
         let payload = vec![number, round as u8, random.below(250) as u8];
         let life = [Some(Due::After(Millis(1))), None][random.below(2) as usize];
-        let bytes = [payload.clone(), vec![0; random.below(900) as usize]].concat();
+        let mut bytes = [payload.clone(), vec![0; random.below(900) as usize]].concat();
+        if random.below(5) == 0 {
+            let body = random_body(&mut random);
+            match world.ledger.put_body(&id, body, body_bytes(body)).await {
+                Ok(()) => bytes = naming(body),
+                Err(StoreError::Unavailable { .. }) => return,
+                Err(other) => panic!("{other}"),
+            }
+        }
         let record = Envelope { gone: life, ..envelope(bytes.clone()) };
         // Now and then a guess, which can only be a conflict.
         let expected = if random.below(8) == 0 { Version(expected.0 + 1_000) } else { expected };
@@ -180,7 +188,7 @@ fn run(seed: u64) -> Result<Answers, String> {
         while writer_steps.write() {
             point();
         }
-        writer_steps.mark();
+        writer_steps.end();
     });
     let over = Arc::new(AtomicBool::new(false));
     let keeper_over = over.clone();
@@ -268,6 +276,12 @@ fn run(seed: u64) -> Result<Answers, String> {
     for (id, (version, bytes)) in newest {
         let snapshot = again.get(id).unwrap();
         let found = snapshot.version.0;
+        if let Some(body) = snapshot.record.as_ref().and_then(named) {
+            let whole = now(again.ledger.get_body(body)).is_ok_and(|bytes| bytes == Some(body_bytes(body)));
+            if !whole {
+                return Err(format!("{id} at {found} names a body that is not there"));
+            }
+        }
         if found < version && !(found == 0 && snapshot.record.is_none()) {
             return Err(format!("{id} was acknowledged at {version}, and is at {found}"));
         }

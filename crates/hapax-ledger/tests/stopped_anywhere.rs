@@ -25,7 +25,7 @@ use hapax_ledger::{
     Ledger, Options, check_on,
     disk::{Disk, File, Held, Image, Mode, RecordingDisk},
 };
-use hapax_store::{Due, Envelope, Store, Swap};
+use hapax_store::{BodyId, Due, Envelope, Store, Swap};
 use parking_lot::Mutex;
 
 const DIR: &str = "/l";
@@ -137,7 +137,15 @@ fn options(disk: Arc<dyn Disk>) -> Options {
     Options::new(DIR).segment_bytes(4096, 16 * 1024).removal_memory(Millis(5)).disk(disk)
 }
 
+/// Every fifth one has a body.
+fn body_of(number: u64) -> Option<BodyId> {
+    number.is_multiple_of(5).then(|| random_body(&mut Random::new(number)))
+}
+
 fn payload(number: u64, done: bool) -> Vec<u8> {
+    if let Some(body) = body_of(number).filter(|_| done) {
+        return naming(body);
+    }
     vec![(number as u8) ^ if done { 0x55 } else { 0 }; 10 + (number % 200) as usize]
 }
 
@@ -169,6 +177,9 @@ fn live_once(image: Image, from: &AtomicU64, random: &mut Random, known: &mut Ac
                         let id = id(number);
                         let mut version = Version::NEVER;
                         for done in [false, true] {
+                            if let Some(body) = body_of(number).filter(|_| done) {
+                                ledger.put_body(&id, body, body_bytes(body)).await.unwrap();
+                            }
                             let gone = (done && number.is_multiple_of(2)).then_some(Due::After(Millis(1)));
                             let record =
                                 if done { envelope(payload(number, true)) } else { live(payload(number, false)) };
@@ -209,6 +220,7 @@ fn verify(image: &Image, known: &Acknowledged, what: &str) {
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     for (&number, &(done, version)) in known {
         let snapshot = ledger.get(id(number)).unwrap();
+        has_its_body(&ledger.ledger, snapshot.record.as_ref(), &format!("{what}: {number}"));
         let short = number.is_multiple_of(2);
         if snapshot.version == version && !(done && short) {
             let record = snapshot.record.unwrap_or_else(|| panic!("{what}: {number} is lost"));

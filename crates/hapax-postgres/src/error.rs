@@ -6,15 +6,19 @@ use tokio_postgres::{Error, error::SqlState};
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL itself is not repeated: it may hold a password.
-    #[error("this is not a PostgreSQL URL: {reason}; write postgres://[user[:password]@]host[:port]/database")]
+    #[error("this is not a PostgreSQL URL: {reason}; write postgres://[user[:password]@]host[:port]/database [HX0130]")]
     Url { reason: String },
-    #[error("{server} cannot be used: {reason}")]
+    /// It does not answer, or does not let us in.
+    #[error("{server} cannot be reached: {reason} [HX0131]")]
+    Unreachable { server: String, reason: String },
+    /// It answers, and is not what is needed.
+    #[error("{server} cannot be used: {reason} [HX0132]")]
     Server { server: String, reason: String },
     #[error(
-        "{server} holds tables of version {found} in schema {schema}, and this program knows {known}; update the program"
+        "{server} holds tables of version {found} in schema {schema}, and this program knows {known}; update the program [HX0132]"
     )]
     Newer { server: String, schema: String, found: i32, known: i32 },
-    #[error(transparent)]
+    #[error("{0} [HX0131]")]
     Store(#[from] StoreError),
 }
 
@@ -67,7 +71,11 @@ pub(crate) fn shown(error: &Error) -> String {
     }
 }
 
-fn next_step(error: &Error) -> &'static str {
+/// What to do about a server that cannot be believed.
+const CERTIFICATE: &str = "this machine's root certificates do not vouch for this name; name a file with the right ones in \
+                           SSL_CERT_FILE, or the server as its certificate does";
+
+pub(crate) fn next_step(error: &Error) -> &'static str {
     match error.code().map(SqlState::code) {
         Some("28P01" | "28000") => "check user and password in the URL",
         Some("3D000") => "create the database, or name another one in the URL",
@@ -79,6 +87,7 @@ fn next_step(error: &Error) -> &'static str {
         Some("57P01" | "57P02" | "57P03") => "it is stopping or starting, wait",
         Some("42P01") => "its tables are gone: open the store anew",
         Some(_) => "look at its log",
+        None if shown(error).contains("certificate") => CERTIFICATE,
         None => "check that it runs and that this machine may reach it; the next call connects anew",
     }
 }

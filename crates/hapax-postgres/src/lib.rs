@@ -14,6 +14,7 @@
 
 mod bodies;
 mod durability;
+mod erase;
 mod error;
 mod feed;
 mod migrate;
@@ -23,9 +24,11 @@ mod row;
 mod scan;
 mod statement;
 mod store;
+mod tls;
 mod transactional;
 mod watch;
 
+pub use erase::erase;
 pub use error::OpenError;
 pub use options::Options;
 pub use store::PostgresStore;

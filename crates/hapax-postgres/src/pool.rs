@@ -11,17 +11,18 @@ use std::{
 use hapax_store::StoreError;
 use parking_lot::Mutex;
 use tokio::{sync::Semaphore, time::timeout};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement, types::ToSql};
+use tokio_postgres::{Client, Row, Statement, types::ToSql};
 
 use crate::{
     error::{Call, is_lost, store_error},
     options::Options,
     statement::{COUNT, Sql},
+    store::Reach,
 };
 
 #[derive(Debug)]
 pub(crate) struct Pool {
-    config: Config,
+    reach: Reach,
     pub(crate) name: String,
     schema: String,
     setup: String,
@@ -41,10 +42,10 @@ struct Connection {
 }
 
 impl Pool {
-    pub(crate) fn new(config: Config, name: String, options: &Options) -> Self {
+    pub(crate) fn new(reach: Reach, name: String, options: &Options) -> Self {
         let lock = options.lock_timeout.as_millis();
         Self {
-            config,
+            reach,
             name,
             schema: options.schema.clone(),
             setup: format!(
@@ -114,7 +115,7 @@ impl Pool {
 
     /// A session outside the pool.
     pub(crate) async fn session(&self) -> Result<Client, tokio_postgres::Error> {
-        let (client, wire) = self.config.connect(NoTls).await?;
+        let (client, wire) = self.reach.config.connect(self.reach.tls.clone()).await?;
         // Ends with the client.
         tokio::spawn(async move {
             let _lost = wire.await;

@@ -11,16 +11,17 @@ use hapax_store::{
 };
 use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
-use tokio_postgres::{Config, Row, config::Host};
+use tokio_postgres::{Client, Config, Row, config::Host};
 
 use crate::{
     durability,
-    error::{Call, OpenError, shown},
+    error::{Call, OpenError, next_step, shown},
     migrate,
     options::Options,
     pool::{Pool, Shared},
     row::{self, Columns, signed, unsigned},
     statement::Sql,
+    tls::{self, Tls},
     watch::Listener,
 };
 
@@ -30,11 +31,18 @@ pub struct PostgresStore {
     pub(crate) pool: Shared,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) listener: Mutex<Option<Listener>>,
-    pub(crate) listen: Config,
+    pub(crate) listen: Reach,
     pub(crate) channel: String,
     pub(crate) removal_memory_ms: i64,
     durability: RwLock<Durability>,
     reread: AtomicU64,
+}
+
+/// Where a server is, and how one speaks to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reach {
+    pub(crate) config: Config,
+    pub(crate) tls: Tls,
 }
 
 /// How often a swap goes on when what stood in its way is gone by the time that it looks.
@@ -46,18 +54,11 @@ impl PostgresStore {
     }
 
     pub async fn open_with(options: Options) -> Result<Self, OpenError> {
-        let config = parse(&options.url)?;
-        let listen = options.listen_url.as_deref().map_or_else(|| Ok(config.clone()), parse)?;
-        let name = name_of(&config);
-        let pool = Arc::new(Pool::new(config, name.clone(), &options));
-        let unreachable = |reason: String| OpenError::Server {
-            server: name.clone(),
-            reason: format!("{reason}; check that it runs"),
-        };
-        let mut client = timeout(pool.connect_timeout(), pool.session())
-            .await
-            .map_err(|_| unreachable("no connection in time".into()))?
-            .map_err(|error| unreachable(shown(&error)))?;
+        let reach = parse(&options.url)?;
+        let listen = options.listen_url.as_deref().map_or_else(|| Ok(reach.clone()), parse)?;
+        let name = name_of(&reach.config);
+        let pool = Arc::new(Pool::new(reach, name.clone(), &options));
+        let mut client = first_session(&pool).await?;
         let settings = durability::ask(&client, &name).await?;
         if let Some(reason) = settings.refusal() {
             return Err(OpenError::Server { server: name, reason });
@@ -186,17 +187,35 @@ impl PostgresStore {
     }
 }
 
+/// A session outside any pool, and what to call the server.
+pub(crate) async fn session(options: &Options) -> Result<(Client, String), OpenError> {
+    let reach = parse(&options.url)?;
+    let name = name_of(&reach.config);
+    let client = first_session(&Pool::new(reach, name.clone(), options)).await?;
+    Ok((client, name))
+}
+
+async fn first_session(pool: &Pool) -> Result<Client, OpenError> {
+    let unreachable = |reason: String| OpenError::Unreachable { server: pool.name.clone(), reason };
+    timeout(pool.connect_timeout(), pool.session())
+        .await
+        .map_err(|_| unreachable("no connection in time; check that this machine may reach it".into()))?
+        .map_err(|error| unreachable(format!("{}; {}", shown(&error), next_step(&error))))
+}
+
 fn never(now: i64) -> Snapshot {
     Snapshot { record: None, version: Version::NEVER, stamp: Stamp(0), now: Stamp(unsigned(now)) }
 }
 
 /// The words of the parser may hold parts of the URL, so they are not passed on.
-fn parse(url: &str) -> Result<Config, OpenError> {
-    let config: Config = url.parse().map_err(|_| OpenError::Url { reason: "it cannot be read".into() })?;
+fn parse(url: &str) -> Result<Reach, OpenError> {
+    let read = tls::spoken_plainly(url).parse();
+    let mut config: Config = read.map_err(|_| OpenError::Url { reason: "it cannot be read".into() })?;
     if config.get_hosts().is_empty() {
         return Err(OpenError::Url { reason: "it names no host".into() });
     }
-    Ok(config)
+    let tls = Tls::for_config(&mut config)?;
+    Ok(Reach { config, tls })
 }
 
 fn name_of(config: &Config) -> String {

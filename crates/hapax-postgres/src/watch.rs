@@ -17,13 +17,13 @@ use tokio::{
     sync::{mpsc, watch},
     time::timeout,
 };
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::AsyncMessage;
 
 use crate::{
     error::Call,
     pool::Pool,
     statement::{Sql, quoted},
-    store::PostgresStore,
+    store::{PostgresStore, Reach},
 };
 
 /// How long a mark lasts, and how often it is made anew.
@@ -51,7 +51,7 @@ impl PostgresStore {
                 let (up, seen) = watch::channel(false);
                 let ear = Ear {
                     pool: Arc::clone(&self.pool),
-                    config: self.listen.clone(),
+                    reach: self.listen.clone(),
                     channel: self.channel.clone(),
                     waiters: Arc::downgrade(&self.waiters),
                     up,
@@ -78,7 +78,7 @@ impl Drop for Listener {
 
 struct Ear {
     pool: Arc<Pool>,
-    config: Config,
+    reach: Reach,
     channel: String,
     waiters: Weak<Waiters>,
     up: watch::Sender<bool>,
@@ -97,9 +97,8 @@ impl Ear {
 
     /// Until it is lost.
     async fn session(&self) {
-        let Ok(Ok((client, mut wire))) = timeout(self.pool.connect_timeout(), self.config.connect(NoTls)).await else {
-            return;
-        };
+        let connecting = self.reach.config.connect(self.reach.tls.clone());
+        let Ok(Ok((client, mut wire))) = timeout(self.pool.connect_timeout(), connecting).await else { return };
         let waiters = self.waiters.clone();
         let (ended, mut end) = mpsc::channel::<()>(1);
         let reading = tokio::spawn(async move {

@@ -1,7 +1,7 @@
 //! What happens between a program and its Postgres.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use hapax_core::{Id, Millis, Stamp, Version};
 use hapax_engine::{BuildError, Engine, Settings};
@@ -9,15 +9,24 @@ use hapax_postgres::{OpenError, Options, PostgresStore};
 use hapax_store::{BoxFuture, Changes, Cursor, Due, Durability, Envelope, Index, Store, StoreError, Swap};
 use hapax_testkit::{
     Postgres,
-    accidents::{self, ANSWER},
+    accidents::{self, ANSWER, HASTY},
     children,
     sample::{id, number_in, numbered, put},
 };
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
+    waiting(port, ANSWER)
+}
+
+/// For accidents in which answers are lost.
+fn hasty(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
+    waiting(port, HASTY)
+}
+
+fn waiting(port: u16, longest: Duration) -> BoxFuture<'static, Arc<dyn Store>> {
     Box::pin(async move {
-        let options = Options::new(format!("postgres://postgres@127.0.0.1:{port}/postgres")).answer_timeout(ANSWER);
+        let options = Options::new(format!("postgres://postgres@127.0.0.1:{port}/postgres")).answer_timeout(longest);
         Arc::new(PostgresStore::open_with(options).await.unwrap()) as Arc<dyn Store>
     })
 }
@@ -26,26 +35,26 @@ fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
 #[tokio::test]
 async fn a_begin_that_lands_after_its_release_conflicts() {
     let postgres = Postgres::forgetful();
-    accidents::a_begin_that_lands_after_its_release_conflicts(&open, postgres.port()).await;
+    accidents::a_begin_that_lands_after_its_release_conflicts(&hasty, postgres.port()).await;
 }
 
 /// C3.
 #[tokio::test]
 async fn a_begin_that_lands_after_it_was_disowned_conflicts() {
     let postgres = Postgres::forgetful();
-    accidents::a_begin_that_lands_after_it_was_disowned_conflicts(&open, postgres.port()).await;
+    accidents::a_begin_that_lands_after_it_was_disowned_conflicts(&hasty, postgres.port()).await;
 }
 
 #[tokio::test]
 async fn a_lost_answer_is_unknown_and_can_be_recognised() {
     let postgres = Postgres::forgetful();
-    accidents::a_lost_answer_is_unknown_and_can_be_recognised(&open, postgres.port()).await;
+    accidents::a_lost_answer_is_unknown_and_can_be_recognised(&hasty, postgres.port()).await;
 }
 
 #[tokio::test]
 async fn a_cut_connection_comes_back() {
     let postgres = Postgres::forgetful();
-    accidents::a_cut_connection_comes_back(&open, postgres.port()).await;
+    accidents::a_cut_connection_comes_back(&hasty, postgres.port()).await;
 }
 
 #[tokio::test]
@@ -57,7 +66,7 @@ async fn wakes_reach_other_processes() {
 #[tokio::test]
 async fn a_watch_outlives_its_connection() {
     let postgres = Postgres::forgetful();
-    accidents::a_watch_outlives_its_connection(&open, postgres.port()).await;
+    accidents::a_watch_outlives_its_connection(&hasty, postgres.port()).await;
 }
 
 #[tokio::test]
@@ -169,7 +178,9 @@ async fn the_feed_does_not_pass_a_row_that_commits_late() {
 #[tokio::test]
 async fn an_empty_conflict_is_read_again_and_counted() {
     let postgres = Postgres::forgetful();
-    let store = Arc::new(PostgresStore::open(postgres.url()).await.unwrap());
+    // The lock is held until the wait for it is seen, however long that takes here today.
+    let options = Options::new(postgres.url()).lock_timeout(Duration::from_secs(60)).answer_timeout(ANSWER * 24);
+    let store = Arc::new(PostgresStore::open_with(options).await.unwrap());
     put(store.as_ref(), &id(7), Version::NEVER, Some(numbered(7))).await;
     let mut client = client(&postgres).await;
     let other = client.transaction().await.unwrap();
@@ -182,7 +193,7 @@ async fn an_empty_conflict_is_read_again_and_counted() {
     });
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     while other.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     other.commit().await.unwrap();
     let Ok(Swap::Conflict(held)) = blocked.await.unwrap() else { panic!("somebody was there first") };
@@ -194,7 +205,7 @@ async fn an_empty_conflict_is_read_again_and_counted() {
 #[tokio::test]
 async fn a_row_that_somebody_holds_does_not_hang_the_caller() {
     let postgres = Postgres::forgetful();
-    let options = Options::new(postgres.url()).lock_timeout(std::time::Duration::from_millis(200));
+    let options = Options::new(postgres.url()).lock_timeout(Duration::from_millis(200));
     let store = PostgresStore::open_with(options).await.unwrap();
     let (version, _) = put(&store, &id(1), Version::NEVER, Some(numbered(1))).await;
     let mut client = client(&postgres).await;
@@ -254,13 +265,16 @@ async fn what_nobody_can_need_is_deleted() {
     let (_, cursor) = seen(&store, None).await;
     let (version, _) = put(&store, &id(2), store.get(&id(2)).await.unwrap().version, None).await;
     let client = client(&postgres).await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     loop {
         store.scan(Index::Expiry { until: Stamp(0) }, None, 1).await.unwrap();
         let row = client.query_one("SELECT count(*) FROM hapax.records", &[]).await.unwrap();
         if row.get::<_, i64>(0) == 2 {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        let left = row.get::<_, i64>(0);
+        assert!(tokio::time::Instant::now() < deadline, "{left} rows are left after a minute");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     for number in [5, 8] {
         assert!(store.get(&id(number)).await.unwrap().record.is_some(), "{number} is still needed");

@@ -6,13 +6,15 @@ use redis::RedisError;
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL itself is not repeated: it may hold a password.
-    #[error("this is not a Redis URL: {reason}; write redis://[user:password@]host[:port]/[database]")]
+    #[error(
+        "this is not a Redis URL: {reason}; write redis://[user:password@]host[:port]/[database], or rediss:// for TLS [HX0130]"
+    )]
     Url { reason: String },
-    #[error("the key prefix {prefix:?} cannot be used: {reason}")]
+    #[error("the key prefix {prefix:?} cannot be used: {reason} [HX0130]")]
     Prefix { prefix: String, reason: &'static str },
-    #[error("{server} cannot be used: {reason}")]
+    #[error("{server} cannot be used: {reason} [HX0132]")]
     Server { server: String, reason: String },
-    #[error(transparent)]
+    #[error("{0} [HX0131]")]
     Store(#[from] StoreError),
 }
 
@@ -75,11 +77,16 @@ fn shown(error: &RedisError) -> String {
 fn next_step(error: &RedisError, when: When) -> &'static str {
     match (error.code(), when) {
         (Some("NOAUTH" | "WRONGPASS"), _) => "check user and password in the URL",
+        (None, _) if error.kind() == redis::ErrorKind::AuthenticationFailed => "check user and password in the URL",
         (Some("NOPERM"), _) => "let this user run scripts and the commands of docs/stores.md",
         (Some("MISCONF"), _) => "look at its log: it cannot write to its disk",
         (Some("OOM"), _) => "raise maxmemory",
         (Some("READONLY"), _) => "this is a replica: give the address of its master",
         (Some("LOADING"), _) => "it is reading its data after a start, wait",
+        (_, When::Connecting) if shown(error).contains("certificate") => {
+            "this machine's root certificates do not vouch for this name; name a file with the right ones in SSL_CERT_FILE, \
+             or the server as its certificate does"
+        }
         (_, When::Connecting) => "check that it runs and that this machine may reach it",
         (_, When::Asked) => "the next call connects anew",
     }

@@ -27,6 +27,14 @@ impl Keys {
         Ok(Self { bases: (0..BUCKETS).map(base).collect(), channel: format!("{prefix}!").into_bytes() })
     }
 
+    /// What all keys look like and no other: for `SCAN`.
+    pub(crate) fn pattern(&self) -> Vec<u8> {
+        let prefix = self.channel.strip_suffix(b"!").unwrap_or_default();
+        let escaped =
+            prefix.iter().flat_map(|byte| if b"*?[]\\^".contains(byte) { vec![b'\\', *byte] } else { vec![*byte] });
+        escaped.chain(*b"{*").collect()
+    }
+
     /// On which wake-ups are published.
     pub(crate) fn channel(&self) -> &[u8] {
         &self.channel

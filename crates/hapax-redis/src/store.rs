@@ -7,7 +7,7 @@ use hapax_store::{
     Swap, Usage, Waiters, Watch,
 };
 use parking_lot::{Mutex, RwLock};
-use redis::{Client, FromRedisValue, IntoConnectionInfo, Value};
+use redis::{Client, ConnectionAddr, FromRedisValue, IntoConnectionInfo, Value};
 
 use crate::{
     durability,
@@ -42,7 +42,8 @@ impl RedisStore {
             .as_str()
             .into_connection_info()
             .map_err(|error| OpenError::Url { reason: error.category().to_owned() })?;
-        let name = format!("redis://{}/{}", info.addr(), info.redis_settings().db());
+        let scheme = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) { "rediss" } else { "redis" };
+        let name = format!("{scheme}://{}/{}", info.addr(), info.redis_settings().db());
         let client = Client::open(info).map_err(|error| OpenError::Url { reason: error.category().to_owned() })?;
         let keys = Keys::new(&options.prefix)?;
         let links = Arc::new(Links::new(client, name, &options));
@@ -62,6 +63,26 @@ impl RedisStore {
         let durability = durability::ask(&self.links).await?;
         self.durability.write().clone_from(&durability);
         Ok(durability)
+    }
+
+    /// Removes everything under this store's prefix, for good.
+    pub async fn erase(&self) -> Result<(), StoreError> {
+        let call = Call::Write("erase");
+        let mut cursor = 0_u64;
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(1_000);
+            let (next, keys): (u64, Vec<Vec<u8>>) = self.links.ask(call, &scan).await?;
+            if !keys.is_empty() {
+                let mut unlink = redis::cmd("UNLINK");
+                unlink.arg(keys);
+                self.links.ask::<u64>(call, &unlink).await?;
+            }
+            if next == 0 {
+                return Ok(());
+            }
+            cursor = next;
+        }
     }
 
     /// How many requests were sent, each of them one round trip.

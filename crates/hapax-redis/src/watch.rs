@@ -4,19 +4,24 @@
 //! whole process. While it is lost, everybody is woken now and then to read for themselves, and once more when it is back.
 
 use std::{
+    pin::Pin,
     sync::{Arc, Weak},
     time::Duration,
+    vec,
 };
 
 use hapax_core::Id;
 use hapax_store::{StoreError, Waiters, Watch};
-use tokio::{sync::watch, time::timeout};
+use parking_lot::Mutex;
+use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{error::Call, keys::Keys, link::Links, script::Script, store::RedisStore};
 
 /// How long a mark lasts, and how often it is made anew.
 const MARK: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(10);
+/// How many marks are under way at once when all are made anew.
+const LANES: usize = 16;
 /// While there is no subscription.
 const WITHOUT: Duration = Duration::from_millis(250);
 /// For the first subscription; without it one waits all the same, and is woken now and then.
@@ -71,7 +76,7 @@ async fn listen(links: Arc<Links>, keys: Keys, waiters: Weak<Waiters>, up: watch
 
 /// Until the subscription is lost.
 async fn subscribed(
-    links: &Links,
+    links: &Arc<Links>,
     keys: &Keys,
     waiters: &Weak<Waiters>,
     up: &watch::Sender<bool>,
@@ -93,6 +98,8 @@ async fn subscribed(
     }
     let mut again = tokio::time::interval(AGAIN);
     again.tick().await;
+    // Many marks take their time, and nobody's wake-up waits for them.
+    let mut marking: Option<Marking> = None;
     loop {
         tokio::select! {
             message = std::future::poll_fn(|context| next(&mut stream, context)) => {
@@ -102,16 +109,32 @@ async fn subscribed(
                     waiters.wake(&Id(id));
                 }
             }
-            _ = again.tick() => {
+            _ = again.tick(), if marking.is_none() => {
                 // A connection that died in silence is noticed here.
                 let Ok(answer) = timeout(FIRST, sink.ping::<redis::Value>()).await else { return Ok(()) };
                 answer?;
-                if !mark_all(links, keys, waiters).await {
+                let (links, keys, waiters) = (Arc::clone(links), keys.clone(), waiters.clone());
+                marking = Some(Box::pin(async move { mark_all(&links, &keys, &waiters).await }));
+            }
+            all = ended(&mut marking) => {
+                if !all {
                     return Ok(());
                 }
             }
         }
     }
+}
+
+type Marking = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+/// Never, while there is nothing to wait for. May be dropped and asked again.
+async fn ended(marking: &mut Option<Marking>) -> bool {
+    let all = match marking {
+        Some(marking) => marking.await,
+        None => std::future::pending().await,
+    };
+    *marking = None;
+    all
 }
 
 fn next(
@@ -122,15 +145,30 @@ fn next(
 }
 
 /// Makes all marks anew; whoever's was gone may have missed something, and is woken.
-async fn mark_all(links: &Links, keys: &Keys, waiters: &Weak<Waiters>) -> bool {
+async fn mark_all(links: &Arc<Links>, keys: &Keys, waiters: &Weak<Waiters>) -> bool {
     let ids = waiters.upgrade().map(|waiters| waiters.ids()).unwrap_or_default();
-    for id in ids {
-        let Ok(fresh) = mark(links, keys, &id).await else { return false };
+    let lanes = LANES.min(ids.len());
+    let ids = Arc::new(Mutex::new(ids.into_iter()));
+    let mut under_way = JoinSet::new();
+    for _ in 0..lanes {
+        under_way.spawn(mark_some(Arc::clone(links), keys.clone(), waiters.clone(), Arc::clone(&ids)));
+    }
+    while let Some(all) = under_way.join_next().await {
+        if !matches!(all, Ok(true)) {
+            return false;
+        }
+    }
+    true
+}
+
+async fn mark_some(links: Arc<Links>, keys: Keys, waiters: Weak<Waiters>, ids: Arc<Mutex<vec::IntoIter<Id>>>) -> bool {
+    loop {
+        let Some(id) = ids.lock().next() else { return true };
+        let Ok(fresh) = mark(&links, &keys, &id).await else { return false };
         if fresh && let Some(waiters) = waiters.upgrade() {
             waiters.wake(&id);
         }
     }
-    true
 }
 
 /// Whether there was none.

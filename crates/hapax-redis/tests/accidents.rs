@@ -1,22 +1,31 @@
 //! What happens between a program and its Redis.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use hapax_core::Version;
 use hapax_engine::{BuildError, Engine, Settings};
 use hapax_redis::{OpenError, Options, RedisStore};
 use hapax_store::{BoxFuture, Durability, Store};
 use hapax_testkit::{
-    Redis,
-    accidents::{self, ANSWER},
+    Proxy, Redis,
+    accidents::{self, ANSWER, HASTY},
     children,
     sample::{id, numbered, put},
 };
 
 fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
+    waiting(port, ANSWER)
+}
+
+/// For accidents in which answers are lost.
+fn hasty(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
+    waiting(port, HASTY)
+}
+
+fn waiting(port: u16, longest: Duration) -> BoxFuture<'static, Arc<dyn Store>> {
     Box::pin(async move {
-        let options = Options::new(format!("redis://127.0.0.1:{port}/")).answer_timeout(ANSWER);
+        let options = Options::new(format!("redis://127.0.0.1:{port}/")).answer_timeout(longest);
         Arc::new(RedisStore::open_with(options).await.unwrap()) as Arc<dyn Store>
     })
 }
@@ -25,26 +34,26 @@ fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
 #[tokio::test]
 async fn a_begin_that_lands_after_its_release_conflicts() {
     let redis = Redis::forgetful();
-    accidents::a_begin_that_lands_after_its_release_conflicts(&open, redis.port()).await;
+    accidents::a_begin_that_lands_after_its_release_conflicts(&hasty, redis.port()).await;
 }
 
 /// C3.
 #[tokio::test]
 async fn a_begin_that_lands_after_it_was_disowned_conflicts() {
     let redis = Redis::forgetful();
-    accidents::a_begin_that_lands_after_it_was_disowned_conflicts(&open, redis.port()).await;
+    accidents::a_begin_that_lands_after_it_was_disowned_conflicts(&hasty, redis.port()).await;
 }
 
 #[tokio::test]
 async fn a_lost_answer_is_unknown_and_can_be_recognised() {
     let redis = Redis::forgetful();
-    accidents::a_lost_answer_is_unknown_and_can_be_recognised(&open, redis.port()).await;
+    accidents::a_lost_answer_is_unknown_and_can_be_recognised(&hasty, redis.port()).await;
 }
 
 #[tokio::test]
 async fn a_cut_connection_comes_back() {
     let redis = Redis::forgetful();
-    accidents::a_cut_connection_comes_back(&open, redis.port()).await;
+    accidents::a_cut_connection_comes_back(&hasty, redis.port()).await;
 }
 
 #[tokio::test]
@@ -56,7 +65,7 @@ async fn wakes_reach_other_processes() {
 #[tokio::test]
 async fn a_watch_outlives_its_connection() {
     let redis = Redis::forgetful();
-    accidents::a_watch_outlives_its_connection(&open, redis.port()).await;
+    accidents::a_watch_outlives_its_connection(&hasty, redis.port()).await;
 }
 
 #[tokio::test]
@@ -102,6 +111,32 @@ async fn two_and_eight_processes_share_their_keys() {
 async fn clients_with_wrong_clocks_change_nothing() {
     let redis = Redis::forgetful();
     accidents::skewed_clocks_change_nothing("child", || format!("skew {}", redis.port())).await;
+}
+
+/// Many wait, and their marks are made anew one after the other over a slow wire. Whoever completes meanwhile is heard
+/// meanwhile.
+#[tokio::test]
+async fn wake_ups_do_not_wait_for_the_marks_of_all_who_wait() {
+    const WAITERS: u64 = 1_000;
+    let redis = Redis::forgetful();
+    let proxy = Proxy::before(redis.port()).await;
+    let (through, direct) = (open(proxy.port()).await, open(redis.port()).await);
+    let mut others = tokio::task::JoinSet::new();
+    for number in 2..WAITERS {
+        let store = through.clone();
+        others.spawn(async move { store.watch(&id(number)).await.unwrap() });
+    }
+    let others = others.join_all().await;
+    let mut watch = through.watch(&id(1)).await.unwrap();
+    // One by one this takes a minute.
+    proxy.delay(Duration::from_millis(60));
+    let quiet = proxy.asked();
+    while proxy.asked() < quiet + 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    put(direct.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
+    tokio::time::timeout(Duration::from_secs(25), watch.changed()).await.expect("woken while marks are made");
+    drop(others);
 }
 
 /// The server's clock went back, by a fail-over to a machine that is behind or by an operator. Versions and stamps of a

@@ -9,23 +9,26 @@ use bytes::Bytes;
 use data_encoding::BASE64;
 use hapax_core::{Millis, identity::Tenant};
 use hapax_engine::{Engine, Providers};
+use hapax_http::Guard;
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    agents, api,
+    a2a, agents, api,
     audit::Audit,
-    auth::{Auth, Capability, Identity},
+    auth::{Auth, Capability, Identity, KeyFile},
     endpoint::{self, Endpoint, Found, Name, Needs},
-    http::{Handler, Query, Reply, problem, segment},
+    http::{Bodies, BodyRoom, Handler, Peer, Query, Reply, Sent, problem, segment},
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
-    page,
+    once, page,
     problem::Problem,
+    seal::Seal,
     tickets::Tickets,
+    trace::{self, Here, Kind, Tracer},
 };
 
 /// Where a request came in.
@@ -47,18 +50,32 @@ pub(crate) struct App {
     pub(crate) tickets: Tickets,
     pub(crate) limits: Arc<Limits>,
     pub(crate) auth: RwLock<Arc<Auth>>,
+    /// Changes with the keys, so that whoever listens can ask whether they still may.
+    pub(crate) auth_changes: watch::Sender<u64>,
     /// Who everybody is where nobody shows a key.
     pub(crate) anonymous: Arc<Identity>,
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     pub(crate) audit: Arc<Audit>,
+    /// What keeps repeated changes from happening twice.
+    pub(crate) once: Guard,
+    /// Where keys are written down, if they come from a file.
+    pub(crate) key_file: Option<KeyFile>,
     /// Tells the events of this process from those of an earlier one.
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
     pub(crate) gauges: Option<Gauges>,
     pub(crate) providers: Providers,
+    /// Policies come with the file alone.
+    pub(crate) policies_by_file: bool,
+    pub(crate) queue: a2a::LazyQueue,
     pub(crate) document: OnceLock<Bytes>,
+    pub(crate) admin_document: OnceLock<Bytes>,
+    pub(crate) tracer: Option<Arc<Tracer>>,
     pub(crate) readers: Arc<Semaphore>,
+    /// Bytes of bodies in flight.
+    pub(crate) bodies: Arc<Bodies>,
+    pub(crate) seal: Seal,
     pub(crate) stop: watch::Receiver<bool>,
 }
 
@@ -74,11 +91,21 @@ pub(crate) struct Caller {
     pub(crate) identity: Arc<Identity>,
     /// Behind the administrators' door, and nobody's tenant was named.
     pub(crate) sees_all: bool,
+    pub(crate) door: Door,
 }
 
 impl Caller {
-    pub(crate) fn sees(&self, tenant: &str) -> bool {
-        self.sees_all || self.identity.tenant.as_str() == tenant
+    pub(crate) fn sees(&self, tenant: &str, surface: &str) -> bool {
+        let is_theirs = self.sees_all || self.identity.tenant.as_str() == tenant;
+        is_theirs && self.identity.may_use(surface)
+    }
+
+    /// Whether this came by one of the administrators' doors: what is done then is written down.
+    pub(crate) fn is_administrator(&self) -> bool {
+        match self.door {
+            Door::Public => false,
+            Door::Admin | Door::Socket => true,
+        }
     }
 
     pub(crate) fn tenant(&self) -> &str {
@@ -94,7 +121,7 @@ pub(crate) struct Asked {
     pub(crate) id: Option<hapax_core::Id>,
     /// The name of a run.
     pub(crate) run: Option<String>,
-    pub(crate) body: Incoming,
+    pub(crate) body: Sent,
 }
 
 /// One door of the app.
@@ -106,21 +133,47 @@ pub(crate) struct AtDoor {
 
 impl Handler for AtDoor {
     async fn handle(&self, request: Request<Incoming>) -> Reply {
-        let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+        let here = self.app.tracer.as_ref().and_then(|tracer| Here::of_request(tracer, request.headers()));
+        let reply = match here {
+            None => self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused)),
+            Some(here) => Box::pin(self.traced(here, request)).await,
+        };
         self.app.metrics.answered(reply.status().as_u16());
         reply
     }
 }
 
+impl AtDoor {
+    /// The same, inside a span that is named after the endpoint: the address itself may hold anything.
+    async fn traced(&self, here: Here, request: Request<Incoming>) -> Reply {
+        let method = request.method().as_str().to_owned();
+        let route = match endpoint::find(&method, request.uri().path(), self.door != Door::Public) {
+            Found::Endpoint(endpoint, _) => endpoint.path,
+            Found::Methods(_) | Found::Nothing => "unknown",
+        };
+        here.note("http.request.method", &method);
+        here.note("http.route", route);
+        let notes = here.clone();
+        let work = async move {
+            let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+            notes.note("http.response.status_code", reply.status().as_u16());
+            reply
+        };
+        let failed = |reply: &Reply| reply.status().is_server_error();
+        here.during(format!("{method} {route}"), Kind::Server, work, failed).await
+    }
+}
+
 impl App {
-    async fn route(&self, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
+    async fn route(self: &Arc<Self>, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
         let (head, body) = request.into_parts();
+        let peer = head.extensions.get::<Peer>().copied();
         let found = endpoint::find(head.method.as_str(), head.uri.path(), door != Door::Public);
         if let Found::Endpoint(Endpoint { needs: Needs::Nothing, name, .. }, _) = &found {
-            return self.public(*name).await;
+            return self.public(*name, door).await;
         }
         // Who is not known learns nothing, not even which addresses there are.
-        let caller = self.authenticate(door, &head.headers).inspect_err(|_| {
+        let caller = self.authenticate(door, &head.headers, peer).inspect_err(|_| {
             self.metrics.unauthenticated.fetch_add(1, Relaxed);
         })?;
         let (endpoint, id) = match found {
@@ -133,7 +186,7 @@ impl App {
             return Err(Problem::too_many(detail, Millis::from_secs(1)));
         }
         match endpoint.needs {
-            Needs::Nothing => {}
+            Needs::Nothing | Needs::AnyKey => {}
             Needs::Key(capability) if caller.identity.can(capability) => {}
             Needs::Key(capability) => {
                 let detail = match capability {
@@ -160,15 +213,30 @@ impl App {
         let Some(query) = Query::parse(head.uri.query()) else {
             return Err(Problem::bad_request("the query cannot be read"));
         };
+        // What the body takes is given back when the answer is there: until then it is held somewhere.
+        let room = Arc::new(BodyRoom::new(&self.bodies, &caller.identity.state));
+        let body = Sent::Coming(body, Arc::clone(&room));
+        if once::wanted(endpoint, &head.headers) {
+            let asked = Asked { caller, headers: head.headers.clone(), query, id, run, body };
+            // Rare, and large: the usual request does not carry its weight.
+            return Box::pin(once::answer(self, endpoint, &head, asked)).await;
+        }
         let asked = Asked { caller, headers: head.headers, query, id, run, body };
-        self.answer(endpoint.name, asked).await
+        let reader = endpoint.page.then(|| asked.caller.clone());
+        let answered = self.answer(endpoint.name, asked).await;
+        drop(room);
+        match (answered, reader) {
+            // Whoever looks at the page reads sentences, not JSON.
+            (Err(problem), Some(reader)) => Ok(page::refused(&reader, &problem)),
+            (answered, _) => answered,
+        }
     }
 
-    async fn public(&self, name: Name) -> Result<Reply, Problem> {
+    async fn public(&self, name: Name, door: Door) -> Result<Reply, Problem> {
         match name {
             Name::Health => Ok(api::health()),
             Name::Ready => api::ready(self).await,
-            Name::OpenApi => Ok(api::openapi(self)),
+            Name::OpenApi => Ok(api::openapi(self, door)),
             Name::OpenWop => Ok(api::openwop(self)),
             Name::PageStyle => Ok(page::style()),
             Name::PageScript => Ok(page::script()),
@@ -187,17 +255,34 @@ impl App {
             | Name::Events
             | Name::Policies
             | Name::SetPolicies
+            | Name::Keys
+            | Name::AddKey
+            | Name::RevokeKey
             | Name::Audit
             | Name::Metrics
             | Name::Page
             | Name::PageFragment
             | Name::PageOperation
             | Name::PageResolve
+            | Name::A2a(_)
             | Name::Agents(_) => Err(Problem::no_such_endpoint()),
         }
     }
 
-    async fn answer(&self, name: Name, asked: Asked) -> Result<Reply, Problem> {
+    /// What is decided, inside a span of its own where the request is traced.
+    pub(crate) async fn answer(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
+        if self.tracer.is_none() {
+            return self.decided(name, asked).await;
+        }
+        if let Some(id) = asked.id {
+            trace::note("hapax.operation", id);
+        }
+        let decision = format!("decide {name:?}").to_lowercase();
+        let failed = |decided: &Result<Reply, Problem>| decided.as_ref().is_err_and(|p| p.status.is_server_error());
+        Box::pin(trace::spanned(&decision, Kind::Internal, self.decided(name, asked), failed)).await
+    }
+
+    async fn decided(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
         match name {
             Name::Begin => api::begin(self, asked).await,
             Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {
@@ -209,26 +294,36 @@ impl App {
             Name::Explain => api::explain(self, asked).await,
             Name::Doubt => api::doubt(self, asked).await,
             Name::Events => api::events(self, asked),
-            Name::Policies => Ok(api::policies(self)),
+            Name::Policies => Ok(api::policies(self, &asked.caller)),
             Name::SetPolicies => api::set_policies(self, asked).await,
+            Name::Keys => api::keys(self),
+            Name::AddKey => api::add_key(self, asked).await,
+            Name::RevokeKey => api::revoke_key(self, asked).await,
             Name::Audit => api::audit(self, &asked),
             Name::Metrics => api::metrics(self, &asked.caller).await,
-            Name::Page => page::show(self, &asked.caller).await,
-            Name::PageFragment => page::fragment(self, &asked.caller).await,
+            Name::Page => page::show(self, &asked).await,
+            Name::PageFragment => page::fragment(self, &asked).await,
             Name::PageOperation => page::operation(self, asked).await,
             Name::PageResolve => page::resolve(self, asked).await,
+            Name::A2a(act) => a2a::answer(self, act, asked).await,
             Name::Agents(name) => agents::answer(self, name, asked).await,
             Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
-                self.public(name).await
+                self.public(name, asked.caller.door).await
             }
         }
     }
 
     /// Who asks. A missing, a malformed and an unknown credential get the same answer.
-    fn authenticate(&self, door: Door, headers: &HeaderMap) -> Result<Caller, Problem> {
+    fn authenticate(&self, door: Door, headers: &HeaderMap, peer: Option<Peer>) -> Result<Caller, Problem> {
         let auth = Arc::clone(&self.auth.read());
         let identity = match (door, &*auth) {
-            (Door::Socket, Auth::None | Auth::Keys(_)) => Arc::clone(&self.anonymous),
+            (Door::Socket, Auth::None | Auth::Keys(_)) => match peer {
+                // Whoever the kernel says it is: that is who stands in the audit log.
+                Some(Peer::User(uid)) => {
+                    Arc::new(Identity { name: format!("uid {uid}").into(), ..Identity::clone(&self.anonymous) })
+                }
+                Some(Peer::Host(_)) | None => Arc::clone(&self.anonymous),
+            },
             (Door::Public | Door::Admin, Auth::None) => {
                 if !is_for_loopback(headers) {
                     // A page on the internet whose name was made to point here.
@@ -246,8 +341,14 @@ impl App {
             }
         };
         match door {
-            Door::Public => Ok(Caller { identity, sees_all: false }),
-            Door::Admin | Door::Socket => as_named(identity, headers),
+            Door::Public => match headers.get("hapax-tenant") {
+                // Ignoring it would answer about another tenant than the one that was meant.
+                Some(named) if named.as_bytes() != identity.tenant.as_str().as_bytes() => Err(Problem::forbidden(
+                    "a tenant is named at the administrators' door only; here the key says whose it is",
+                )),
+                Some(_) | None => Ok(Caller { identity, sees_all: false, door }),
+            },
+            Door::Admin | Door::Socket => as_named(identity, headers, door),
         }
     }
 
@@ -257,11 +358,11 @@ impl App {
 }
 
 /// Administrators may act for a tenant, which they name in a header; otherwise they see all of them.
-fn as_named(identity: Arc<Identity>, headers: &HeaderMap) -> Result<Caller, Problem> {
-    let Some(named) = headers.get("hapax-tenant") else { return Ok(Caller { identity, sees_all: true }) };
+fn as_named(identity: Arc<Identity>, headers: &HeaderMap, door: Door) -> Result<Caller, Problem> {
+    let Some(named) = headers.get("hapax-tenant") else { return Ok(Caller { identity, sees_all: true, door }) };
     let named = named.to_str().ok().and_then(|name| Tenant::new(name).ok());
     let tenant = named.ok_or_else(|| Problem::bad_request("the header `hapax-tenant` does not name a tenant"))?;
-    Ok(Caller { identity: Arc::new(Identity { tenant, ..Identity::clone(&identity) }), sees_all: false })
+    Ok(Caller { identity: Arc::new(Identity { tenant, ..Identity::clone(&identity) }), sees_all: false, door })
 }
 
 /// The key that came along: as a bearer token, or as the password of a browser's dialogue.

@@ -3,7 +3,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::{agents, auth::Capability, wire};
+use crate::{a2a, agents, auth::Capability, wire};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Name {
@@ -22,6 +22,9 @@ pub(crate) enum Name {
     Events,
     Policies,
     SetPolicies,
+    Keys,
+    AddKey,
+    RevokeKey,
     Audit,
     Metrics,
     Health,
@@ -34,6 +37,8 @@ pub(crate) enum Name {
     PageResolve,
     PageStyle,
     PageScript,
+    /// The queue between agents.
+    A2a(a2a::Act),
     /// Groups, activities, beats, memos, compensation.
     Agents(agents::Name),
 }
@@ -41,7 +46,40 @@ pub(crate) enum Name {
 impl Name {
     /// What it is called in the document.
     pub(crate) fn id(self) -> String {
-        if let Self::Agents(name) = self { format!("{name:?}") } else { format!("{self:?}") }
+        match self {
+            Self::A2a(act) => format!("A2a{act:?}"),
+            Self::Agents(name) => format!("{name:?}"),
+            Self::Begin
+            | Self::Start
+            | Self::Renew
+            | Self::Complete
+            | Self::Reject
+            | Self::Fail
+            | Self::Release
+            | Self::Resolve
+            | Self::ExplainKey
+            | Self::List
+            | Self::Explain
+            | Self::Doubt
+            | Self::Events
+            | Self::Policies
+            | Self::SetPolicies
+            | Self::Keys
+            | Self::AddKey
+            | Self::RevokeKey
+            | Self::Audit
+            | Self::Metrics
+            | Self::Health
+            | Self::Ready
+            | Self::OpenApi
+            | Self::OpenWop
+            | Self::Page
+            | Self::PageFragment
+            | Self::PageOperation
+            | Self::PageResolve
+            | Self::PageStyle
+            | Self::PageScript => format!("{self:?}"),
+        }
     }
 }
 
@@ -51,6 +89,8 @@ pub(crate) enum Needs {
     /// Anybody.
     Nothing,
     Key(Capability),
+    /// Anybody with a key; the endpoint itself asks what the key may, once it knows what it is about.
+    AnyKey,
     /// Only behind the administrators' door.
     Admin,
 }
@@ -72,6 +112,8 @@ pub(crate) struct Endpoint {
     pub(crate) needs: Needs,
     pub(crate) summary: &'static str,
     pub(crate) request: Option<SchemaOf>,
+    /// The request is a text and no JSON.
+    pub(crate) takes_text: bool,
     pub(crate) query: &'static [Parameter],
     pub(crate) answers: &'static [(u16, &'static str, Content)],
     /// Not for programs: left out of the document.
@@ -97,11 +139,15 @@ fn surface(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn state(_: &mut SchemaGenerator) -> Schema {
-    schemars::json_schema!({ "type": "string", "enum": ["pending", "open", "in_doubt", "committed", "rejected", "tombstone"] })
+    schemars::json_schema!({ "type": "string", "enum": crate::words::STATES.map(crate::words::state) })
 }
 
 fn page_size(_: &mut SchemaGenerator) -> Schema {
-    schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": 200 })
+    schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": crate::limits::PAGE })
+}
+
+fn rows(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": 256 })
 }
 
 fn anything(_: &mut SchemaGenerator) -> Schema {
@@ -111,6 +157,9 @@ fn anything(_: &mut SchemaGenerator) -> Schema {
 const CURSOR: Parameter =
     Parameter { name: "cursor", about: "Where to go on: `next` of the page before.", schema: text };
 const LIMIT: Parameter = Parameter { name: "limit", about: "How many at most; 50 if left out.", schema: page_size };
+const ROWS: Parameter = Parameter { name: "limit", about: "How many at most; 50 if left out.", schema: rows };
+const AFTER: Parameter =
+    Parameter { name: "after", about: "As `Last-Event-ID`, for whoever cannot send headers.", schema: text };
 const SURFACE: Parameter = Parameter { name: "surface", about: "Only of this surface.", schema: surface };
 const STATE: Parameter = Parameter { name: "state", about: "Only in this state.", schema: state };
 
@@ -128,7 +177,18 @@ pub(crate) const fn endpoint(
     needs: Needs,
     summary: &'static str,
 ) -> Endpoint {
-    Endpoint { name, method, path, needs, summary, request: None, query: &[], answers: &[], page: false }
+    Endpoint {
+        name,
+        method,
+        path,
+        needs,
+        summary,
+        request: None,
+        takes_text: false,
+        query: &[],
+        answers: &[],
+        page: false,
+    }
 }
 
 const fn step(name: Name, path: &'static str, summary: &'static str, request: SchemaOf) -> Endpoint {
@@ -233,6 +293,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         ..endpoint(Name::Doubt, "GET", "/v1/doubt", Needs::Key(Capability::Read), "What nobody knows the end of.")
     },
     Endpoint {
+        query: &[AFTER],
         answers: &[
             (200, "Events as they happen; `gap` where some were missed.", Content::Text("text/event-stream")),
             (400, "The request cannot be used.", Content::Problem),
@@ -249,8 +310,39 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         answers: &[(200, "The policies in force.", Content::Json(schema::<wire::PolicyList>))],
         ..endpoint(Name::Policies, "GET", "/v1/policies", Needs::Key(Capability::Read), "The policies in force.")
     },
-    endpoint(Name::SetPolicies, "PUT", "/v1/policies", Needs::Admin, "Put a policy file in force."),
-    endpoint(Name::Audit, "GET", "/v1/audit", Needs::Admin, "The newest rows of the audit log."),
+    Endpoint {
+        takes_text: true,
+        answers: &[
+            (200, "It is in force; what is odd about it.", Content::Json(anything)),
+            (400, "The file cannot be used.", Content::Problem),
+        ],
+        ..endpoint(Name::SetPolicies, "PUT", "/v1/policies", Needs::Admin, "Put a policy file in force.")
+    },
+    Endpoint {
+        answers: &[(200, "The keys.", Content::Json(anything))],
+        ..endpoint(Name::Keys, "GET", "/v1/keys", Needs::Admin, "The keys in force, without anything to use them by.")
+    },
+    Endpoint {
+        request: Some(anything),
+        answers: &[
+            (200, "It is in force.", Content::Json(anything)),
+            (409, "It cannot be added to the file, or there is none.", Content::Problem),
+        ],
+        ..endpoint(Name::AddKey, "POST", "/v1/keys", Needs::Admin, "Put one more key in force, by its hash.")
+    },
+    Endpoint {
+        request: Some(anything),
+        answers: &[
+            (200, "It is not in force any more.", Content::Json(anything)),
+            (409, "It cannot be taken out of the file, or there is none.", Content::Problem),
+        ],
+        ..endpoint(Name::RevokeKey, "POST", "/v1/keys:revoke", Needs::Admin, "Take a key out of force, by its name.")
+    },
+    Endpoint {
+        query: &[ROWS],
+        answers: &[(200, "Rows, oldest first.", Content::Json(anything))],
+        ..endpoint(Name::Audit, "GET", "/v1/audit", Needs::Admin, "The newest rows of the audit log.")
+    },
     Endpoint {
         answers: &[(200, "Prometheus' text form.", Content::Text("text/plain"))],
         ..endpoint(Name::Metrics, "GET", "/metrics", Needs::Key(Capability::Metrics), "Counters of this process.")
@@ -290,7 +382,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
 
 /// Every endpoint there is.
 pub(crate) fn all() -> impl Iterator<Item = &'static Endpoint> {
-    ENDPOINTS.iter().chain(agents::ENDPOINTS)
+    ENDPOINTS.iter().chain(a2a::ENDPOINTS).chain(agents::ENDPOINTS)
 }
 
 /// Where an address leads.

@@ -8,6 +8,7 @@
 //! # }
 //! ```
 
+mod a2a;
 mod agents;
 mod api;
 mod app;
@@ -18,24 +19,31 @@ mod http;
 mod limits;
 mod log;
 mod metrics;
+mod once;
 mod openapi;
 mod page;
 mod problem;
 mod records;
+mod seal;
 mod server;
 mod tickets;
+mod trace;
 pub mod wire;
 mod words;
 
-pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, Keys, Role, generate_key, hash_key};
+/// What travels to and from the queue.
+pub use a2a::wire as queue_wire;
+pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};
 pub use metrics::Gauge;
 pub use problem::{Next, Problem};
 pub use server::{Server, ServerBuilder, ServerError};
+pub use trace::{Exporter, TraceError, Traced, Tracer};
+pub use words::time as wall_time;
 
-/// The OpenAPI document, as served at `/openapi.json`.
+/// The OpenAPI document, as served at `/openapi.json` to tenants; at the administrators' door there is more in it.
 #[must_use]
 pub fn openapi_document() -> serde_json::Value {
-    openapi::document()
+    openapi::document(false)
 }

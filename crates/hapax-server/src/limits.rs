@@ -5,8 +5,12 @@ use std::time::Duration;
 pub struct Limits {
     /// Open connections per listener; one more is told to come back later, and closed.
     pub connections: usize,
+    /// Of these, from one address: nobody can take all of them.
+    pub connections_per_peer: usize,
     /// Bytes of a request's body.
     pub body: usize,
+    /// Bytes of all bodies in flight; one tenant may have half of them.
+    pub bodies: usize,
     /// Bytes of a request's line and headers.
     pub head: usize,
     /// Nesting of a request's JSON.
@@ -30,18 +34,23 @@ pub struct Limits {
     pub write_time: Duration,
 }
 
+/// The longest page unless it is set otherwise; the API's document names it.
+pub(crate) const PAGE: usize = 200;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
+            connections_per_peer: 12_288,
             body: 2 * 1024 * 1024,
+            bodies: 256 * 1024 * 1024,
             head: 32 * 1024,
             json_depth: 64,
             readers: 1_024,
             readers_per_tenant: 256,
             reader_time: Duration::from_secs(3_600),
             begins_per_tenant: 4_096,
-            page: 200,
+            page: PAGE,
             looked_at: 2_000,
             tickets: 262_144,
             head_time: Duration::from_secs(30),

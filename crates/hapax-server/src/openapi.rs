@@ -5,18 +5,19 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     endpoint::{Content, Endpoint, Needs, all},
+    once,
     wire::ProblemWire,
 };
 
-/// The document. Administrators' endpoints and pages for people are not in it.
-pub(crate) fn document() -> Value {
+/// The document of one door: administrators' endpoints are in theirs alone. Pages for people are in neither.
+pub(crate) fn document(admin: bool) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     let problem = generator.subschema_for::<ProblemWire>();
     let mut paths: Map<String, Value> = Map::new();
-    for endpoint in all().filter(|endpoint| !endpoint.page && endpoint.needs != Needs::Admin) {
+    for endpoint in all().filter(|endpoint| !endpoint.page && (admin || endpoint.needs != Needs::Admin)) {
         let mut operation = json!({
             "operationId": endpoint.name.id(),
             "summary": endpoint.summary,
@@ -31,6 +32,13 @@ pub(crate) fn document() -> Value {
             let run = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
             parameters.push(json!({ "name": "run", "in": "path", "required": true, "schema": run }));
         }
+        if once::honoured(endpoint) {
+            let about =
+                "Under one key it happens once; a repeat gets the first answer, with `Idempotent-Replayed: true`.";
+            let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9_.-]+$" });
+            parameters
+                .push(json!({ "name": "Idempotency-Key", "in": "header", "description": about, "schema": schema }));
+        }
         for parameter in endpoint.query {
             let schema = (parameter.schema)(&mut generator);
             parameters.push(json!({
@@ -42,6 +50,10 @@ pub(crate) fn document() -> Value {
             let schema = request(&mut generator);
             operation["requestBody"] =
                 json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        }
+        if endpoint.takes_text {
+            let schema = json!({ "type": "string" });
+            operation["requestBody"] = json!({ "required": true, "content": { "text/plain": { "schema": schema } } });
         }
         for (status, about, content) in answers(endpoint) {
             let content = match content {
@@ -55,7 +67,7 @@ pub(crate) fn document() -> Value {
         }
         operation["security"] = match endpoint.needs {
             Needs::Nothing => json!([]),
-            Needs::Key(_) | Needs::Admin => json!([{ "key": [] }]),
+            Needs::Key(_) | Needs::AnyKey | Needs::Admin => json!([{ "key": [] }]),
         };
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method.to_lowercase()] = operation;
@@ -93,7 +105,12 @@ fn answers(endpoint: &Endpoint) -> Vec<(u16, &'static str, Content)> {
         more(429, "Too many at once.");
         more(503, "The store did not answer; send the same again.");
     }
-    if endpoint.request.is_some() {
+    if once::honoured(endpoint) {
+        more(409, "Another caller is at it under this key.");
+        more(410, "It was done too long ago to say how.");
+        more(422, "The key was used for another request.");
+    }
+    if endpoint.request.is_some() || endpoint.takes_text {
         more(408, "The body came too slowly.");
         more(413, "The body is too large.");
         more(415, "The body is not declared as JSON.");

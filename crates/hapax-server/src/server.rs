@@ -9,6 +9,7 @@ use data_encoding::HEXLOWER;
 use hapax_core::identity::Tenant;
 use hapax_engine::{Engine, Providers};
 use parking_lot::RwLock;
+use rustls::ServerConfig as TlsConfig;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -18,12 +19,15 @@ use tokio::{
 use crate::{
     app::{App, AtDoor, Door, Gauges},
     audit::{Action, Audit, AuditError},
-    auth::{Auth, Capability, Identity, TenantState},
+    auth::{Auth, Capability, Identity, KeyFile, TenantState},
     http,
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
+    once,
+    seal::Seal,
     tickets::Tickets,
+    trace::Tracer,
 };
 
 /// Why a server cannot be started.
@@ -44,6 +48,8 @@ pub enum ServerError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Audit(#[from] AuditError),
+    #[error("the policy of the surface `daemon` cannot guard our own endpoints: {0}")]
+    Rules(#[from] hapax_http::RulesError),
 }
 
 /// Puts a server together.
@@ -55,6 +61,9 @@ pub struct ServerBuilder {
     audit: Arc<Audit>,
     gauges: Option<Gauges>,
     providers: Providers,
+    policies_by_file: bool,
+    key_file: Option<KeyFile>,
+    tracer: Option<Arc<Tracer>>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -88,6 +97,20 @@ impl ServerBuilder {
         self
     }
 
+    /// Where keys that are added while the server runs are written down.
+    #[must_use]
+    pub fn key_file(mut self, file: KeyFile) -> Self {
+        self.key_file = Some(file);
+        self
+    }
+
+    /// Where spans go. Calls of the store are among them if it is [`crate::Traced`].
+    #[must_use]
+    pub fn tracer(mut self, tracer: Tracer) -> Self {
+        self.tracer = Some(Arc::new(tracer));
+        self
+    }
+
     /// Numbers of the store's own for `/metrics`.
     #[must_use]
     pub fn gauges(mut self, gauges: impl Fn() -> Vec<Gauge> + Send + Sync + 'static) -> Self {
@@ -99,6 +122,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn providers(mut self, providers: Providers) -> Self {
         self.providers = providers;
+        self
+    }
+
+    /// For a process whose policies belong together with something else in its file: they are not taken from elsewhere.
+    #[must_use]
+    pub fn policies_by_file(mut self) -> Self {
+        self.policies_by_file = true;
         self
     }
 
@@ -114,17 +144,26 @@ impl ServerBuilder {
         let app = App {
             tickets: Tickets::new(self.limits.tickets),
             readers: Arc::new(Semaphore::new(self.limits.readers)),
+            bodies: Arc::new(http::Bodies::new(&self.limits)),
             limits: Arc::new(self.limits),
             auth: RwLock::new(Arc::new(self.auth)),
+            auth_changes: watch::Sender::new(0),
+            seal: Seal::new(&self.engine.derived_key("hapax.server.seal.v1")),
             anonymous: Arc::new(anonymous()),
             metrics: Metrics::default(),
             log: self.log,
             audit: self.audit,
+            once: once::guard(self.engine.clone())?,
+            key_file: self.key_file,
+            tracer: self.tracer,
             boot: HEXLOWER.encode(&random[..8]),
             csrf,
             gauges: self.gauges,
             providers: self.providers,
+            policies_by_file: self.policies_by_file,
+            queue: crate::a2a::LazyQueue::default(),
             document: OnceLock::new(),
+            admin_document: OnceLock::new(),
             stop,
             engine: self.engine,
         };
@@ -137,12 +176,15 @@ fn anonymous() -> Identity {
     #[allow(clippy::expect_used, reason = "the name is a constant")]
     let tenant = Tenant::new("default").expect("a good name");
     Identity {
-        tenant,
+        tenant: tenant.clone(),
         principal: "local".into(),
         name: "no key".into(),
         capabilities: Capability::ALL.to_vec(),
+        a2a: crate::a2a::Grants::all(),
         surfaces: None,
         state: Arc::new(TenantState::new(None)),
+        digest: None,
+        home: tenant,
     }
 }
 
@@ -165,26 +207,62 @@ impl Server {
             audit: Arc::new(Audit::in_memory()),
             gauges: None,
             providers: Providers::built_in(),
+            policies_by_file: false,
+            key_file: None,
+            tracer: None,
         }
+    }
+
+    pub(crate) const fn app(&self) -> &Arc<App> {
+        &self.app
     }
 
     /// Serves tenants until [`Server::stop`].
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServerError> {
-        self.serve_at(listener, Door::Public).await
+        self.serve_over(listener, None).await
+    }
+
+    /// The same, over TLS if a configuration is given.
+    pub async fn serve_over(&self, listener: TcpListener, tls: Option<Arc<TlsConfig>>) -> Result<(), ServerError> {
+        self.serve_at(listener, Door::Public, tls).await
     }
 
     /// Serves administrators: all tenants, policies, the audit log.
     pub async fn serve_admin(&self, listener: TcpListener) -> Result<(), ServerError> {
-        self.serve_at(listener, Door::Admin).await
+        self.serve_admin_over(listener, None).await
     }
 
-    async fn serve_at(&self, listener: TcpListener, door: Door) -> Result<(), ServerError> {
+    /// The same, over TLS if a configuration is given.
+    pub async fn serve_admin_over(
+        &self,
+        listener: TcpListener,
+        tls: Option<Arc<TlsConfig>>,
+    ) -> Result<(), ServerError> {
+        self.serve_at(listener, Door::Admin, tls).await
+    }
+
+    /// Whether it may be served at all: without keys, only a loopback address.
+    pub fn may_serve(&self, listener: &TcpListener) -> Result<(), ServerError> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() && matches!(&**self.app.auth.read(), Auth::None) {
             return Err(ServerError::OpenToAll(address));
         }
+        Ok(())
+    }
+
+    async fn serve_at(
+        &self,
+        listener: TcpListener,
+        door: Door,
+        tls: Option<Arc<TlsConfig>>,
+    ) -> Result<(), ServerError> {
+        self.may_serve(&listener)?;
         let handler = AtDoor { app: Arc::clone(&self.app), door };
-        http::serve(listener, handler, Arc::clone(&self.app.limits), self.app.stop.clone()).await;
+        let (limits, stop) = (Arc::clone(&self.app.limits), self.app.stop.clone());
+        match tls {
+            None => http::serve(listener, handler, limits, stop).await,
+            Some(config) => http::serve(http::Tls::new(listener, &config), handler, limits, stop).await,
+        }
         Ok(())
     }
 
@@ -205,26 +283,36 @@ impl Server {
                 () = tokio::time::sleep(Duration::from_secs(60)) => {}
             }
             minutes += 1;
-            let now = self.app.engine.stats().evicted;
-            let detail = json!({ "records": now - evicted });
-            let (audit, sign) = (Arc::clone(&self.app.audit), minutes.is_multiple_of(60));
-            let any = now > evicted;
-            evicted = now;
-            let written = tokio::task::spawn_blocking(move || {
-                if any {
-                    audit.append("hapax", Action::Eviction, "", detail)?;
-                }
-                if sign { audit.checkpoint() } else { Ok(()) }
-            });
-            if let Ok(Err(error)) = written.await {
-                self.app.say(Level::Error, "audit_failed", &[("error", &error.to_string())]);
-            }
+            evicted = self.write_evictions(evicted, minutes.is_multiple_of(60)).await;
         }
+        // What the last, unfinished minute gave up.
+        self.write_evictions(evicted, false).await;
     }
 
-    /// New keys from now on. Whoever's is not among them is turned away with the next request.
+    /// A row about what was given up since there were `before`, if anything was; how many there are now.
+    async fn write_evictions(&self, before: u64, sign: bool) -> u64 {
+        let now = self.app.engine.stats().evicted;
+        let audit = Arc::clone(&self.app.audit);
+        let written = tokio::task::spawn_blocking(move || {
+            if now > before {
+                audit.append("hapax", Action::Eviction, "", json!({ "records": now - before }))?;
+            }
+            if !sign {
+                return Ok(());
+            }
+            audit.let_go()?;
+            audit.checkpoint()
+        });
+        if let Ok(Err(error)) = written.await {
+            self.app.say(Level::Error, "audit_failed", &[("error", &error.to_string())]);
+        }
+        now
+    }
+
+    /// New keys from now on. Whoever's is not among them is turned away with the next request, and reads no more events.
     pub fn set_auth(&self, auth: Auth) {
         *self.app.auth.write() = Arc::new(auth);
+        self.app.auth_changes.send_modify(|number| *number += 1);
     }
 
     /// New keys and policies, both or neither; it stands in the audit log first.
@@ -236,11 +324,17 @@ impl Server {
         if matches!(auth, Auth::None) && !matches!(&**self.app.auth.read(), Auth::None) {
             return Err(ServerError::KeysTakenAway);
         }
-        let revision = format!("{:016x}", policies.standard().revision);
-        self.app.audit.append(actor, Action::PolicyChange, "", json!({ "standard": revision }))?;
-        self.app.audit.append(actor, Action::KeysChange, "", json!({}))?;
+        self.note_policies(&policies, actor)?;
+        let changes = self.app.auth.read().changes(&auth).detail();
+        self.app.audit.append(actor, Action::KeysChange, "", changes)?;
         self.set_auth(auth);
         self.app.engine.reload(policies);
+        Ok(())
+    }
+
+    /// A row about the policies that are about to be in force.
+    pub fn note_policies(&self, policies: &hapax_engine::Policies, actor: &str) -> Result<(), ServerError> {
+        self.app.audit.append(actor, Action::PolicyChange, "", crate::api::revisions(policies))?;
         Ok(())
     }
 

@@ -128,8 +128,9 @@ pub(crate) const fn advice_in_words(advice: Advice) -> &'static str {
     }
 }
 
-/// Wall time as people write it, in UTC.
-pub(crate) fn time(millis: u64) -> String {
+/// Wall time as people write it, in UTC: milliseconds since 1970.
+#[must_use]
+pub fn time(millis: u64) -> String {
     let (days, of_day) = (millis / 86_400_000, millis % 86_400_000);
     let (year, month, day) = date(days);
     let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);

@@ -114,15 +114,19 @@ async fn one_connection_too_many_is_turned_away_with_words() {
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("HX0075"), "{answer}");
     // Whoever leaves makes room.
     drop(held.pop());
-    loop {
-        let mut stream = connect(&daemon.address).await;
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer).await;
-        if answer.starts_with("HTTP/1.1 200") {
-            break;
+    let let_in = async {
+        loop {
+            let mut stream = connect(&daemon.address).await;
+            let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer).await;
+            if answer.starts_with("HTTP/1.1 200") {
+                break;
+            }
         }
-    }
+    };
+    tokio::time::timeout(Duration::from_secs(30), let_in).await.expect("whoever leaves makes room");
 }
 
 async fn reader(address: &str, extra: &str) -> (TcpStream, String) {

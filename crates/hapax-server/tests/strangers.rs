@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Setup, ask, begin, step};
+use support::{Setup, ask, begin, feed, step};
 
 /// Two tenants, one key, every endpoint.
 #[tokio::test]
@@ -51,16 +51,30 @@ async fn two_tenants_with_one_key_never_meet() {
     }
     for path in ["/", "/page/live", &format!("/page/operation?id={id}")] {
         let (_, page) = ask(&globex, "GET", path, Value::Null).await;
-        let page = page.to_string();
-        let shown = page.replace(&format!("Operation id={id}"), "");
+        let shown = page.to_string();
         assert!(!shown.contains("acme") && !shown.contains(&id[..12]), "{path}: {shown}");
     }
+    let (_, policies) = ask(&globex, "GET", "/v1/policies", Value::Null).await;
+    assert!(!policies.to_string().contains("acme") && policies["standard"]["name"] == "standard", "{policies}");
+    // Counters are of the whole process; whose they are is for the administrators' door.
+    assert_eq!(ask(&globex, "GET", "/metrics", Value::Null).await.0, 403);
+    let (_, metrics) = ask(&daemon.as_key("root"), "GET", "/metrics", Value::Null).await;
+    let metrics = metrics.to_string();
+    assert!(metrics.contains("hapax_executed_total 2"), "{metrics}");
+    assert!(!metrics.contains("acme") && !metrics.contains("globex"), "{metrics}");
+    let (_, metrics) = ask(&daemon.root(), "GET", "/metrics", Value::Null).await;
+    assert!(metrics.to_string().contains("acme"), "administrators see them side by side");
     // It is still the owner's.
     assert_eq!(step(&acme, &mine, "complete", json!({ "outcome": { "body": "paid" } })).await.0, 200);
     assert_eq!(begin(&acme, json!({})).await.1["outcome"]["body"], "paid");
+    // Of all these events the stranger reads its own, from the first that is still known.
+    let mut reader = feed(&daemon.address, "authorization: Bearer secret-of-globex-client\r\n").await;
+    begin(&globex, json!({ "key": "the last" })).await;
+    reader.until(2, "\"begin\"").await;
+    assert!(!reader.text.contains(id) && !reader.text.contains("acme"), "{}", reader.text);
     // The administrator sees both, at the other door only.
     let (_, all) = ask(&daemon.root(), "GET", "/v1/operations", Value::Null).await;
-    assert_eq!(all["items"].as_array().unwrap().len(), 2, "{all}");
+    assert_eq!(all["items"].as_array().unwrap().len(), 3, "{all}");
     let (_, at_public) = ask(&daemon.as_key("root"), "GET", "/v1/operations", Value::Null).await;
     assert_eq!(at_public["items"].as_array().unwrap().len(), 0, "{at_public}");
 }
@@ -111,6 +125,30 @@ async fn a_revoked_key_cannot_fetch_a_replay() {
     assert_eq!(begin(&daemon.client().api_key("another"), json!({})).await.1["outcome"]["body"], "paid");
 }
 
+/// A key that was taken away reads no further event, although its reader was there before; one that stays reads on.
+#[tokio::test]
+async fn a_revoked_key_reads_no_more_events() {
+    let daemon = Setup { auth: support::keys(), ..Setup::default() }.start().await;
+    let mut readers = Vec::new();
+    for name in ["acme-reader", "acme-operator"] {
+        let mut reader = feed(&daemon.address, &format!("authorization: Bearer secret-of-{name}\r\n")).await;
+        reader.until(1, ": hapax").await;
+        readers.push(reader);
+    }
+    let stays = format!(
+        "[[key]]\nname = \"acme-operator\"\nhash = \"{}\"\ntenant = \"acme\"\nroles = [\"operator\"]\n",
+        hapax_server::hash_key("secret-of-acme-operator")
+    );
+    daemon.server.set_auth(hapax_server::Auth::Keys(hapax_server::Keys::from_toml(&stays).unwrap()));
+    begin(&daemon.as_key("acme-operator"), json!({})).await;
+    readers[1].until(1, "event: operation").await;
+    // The end of the stream, as HTTP says it; the connection may be used for something else.
+    while !readers[0].text.ends_with("\r\n0\r\n\r\n") {
+        assert!(readers[0].more().await, "{}", readers[0].text);
+    }
+    assert!(!readers[0].text.contains("event: operation"), "{}", readers[0].text);
+}
+
 /// Without keys a server does not open to the world, and not to a name that was made to point at loopback.
 #[tokio::test]
 async fn without_keys_only_loopback_is_served() {
@@ -144,14 +182,20 @@ async fn a_key_bound_to_a_surface_stays_there() {
     let client = daemon.client().api_key("k");
     assert_eq!(begin(&client, json!({})).await.0, 200);
     assert_eq!(begin(&client, json!({ "surface": "refunds" })).await.0, 403);
-    // And its tenant has a rate: a burst is cut off with the time to wait.
+    // And its tenant has a rate: a burst is cut off with the time to wait. However slow the machine, some of so many
+    // at once come within the second.
+    let mut burst = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        let client = client.clone();
+        burst.spawn(async move { ask(&client, "GET", "/v1/policies", Value::Null).await });
+    }
     let mut refused = 0;
-    for _ in 0..50 {
-        let (status, told) = ask(&client, "GET", "/v1/policies", Value::Null).await;
+    while let Some(answer) = burst.join_next().await {
+        let (status, told) = answer.unwrap();
         if status == 429 {
             assert_eq!(told["code"], "HX0075");
             refused += 1;
         }
     }
-    assert!(refused > 20, "{refused}");
+    assert!(refused > 0);
 }

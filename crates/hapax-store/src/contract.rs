@@ -5,7 +5,7 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use bytes::Bytes;
-use hapax_core::{BodyId, Id, Stamp, Tag, Version};
+use hapax_core::{BodyId, Id, Millis, Stamp, Tag, Version};
 
 use crate::{Envelope, StoreError};
 
@@ -164,6 +164,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The store's time without a round trip, where the store lives in this process.
     fn now(&self) -> Option<Stamp> {
         None
+    }
+
+    /// How far the times in its answers may be off, where it has to estimate them. The engine lets no lease be shorter than
+    /// ten times this.
+    fn clock_error(&self) -> Millis {
+        Millis::ZERO
     }
 
     fn durability(&self) -> Durability;

@@ -13,6 +13,11 @@ impl Kind {
     pub const BEAT: Self = Self(4);
     pub const PLAN: Self = Self(5);
     pub const MEMO: Self = Self(6);
+    pub const KEY_SLOT: Self = Self(7);
+    /// Which process does a piece of housekeeping.
+    pub const CLAIM: Self = Self(16);
+    /// What all processes on the store have in common.
+    pub const MARK: Self = Self(17);
 }
 
 /// A moment that a write asks the store to remember. A write does not know its own stamp, hence `After`.

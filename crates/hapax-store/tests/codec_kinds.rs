@@ -15,8 +15,10 @@ use hapax_core::{
     Anchor, Body, BodyId, Compensation, CompensationInput, Effect, Fingerprint, Honoured, Id, Millis, Nonce,
     OutcomeClass, Span, Stamp, State, Tag, Ties, WallMillis,
     beat::{Beat, Beats, Message},
+    claim::{Claim, Claimant},
     group::{CommitPoint, Group, GroupPhase, Raise, Started},
     identity::Scheme,
+    mark::Mark,
     memo::{Memo, Reuse, ReuseScope},
     plan::{Inverse, Kept, Plan, StepState},
     record::{About, End},
@@ -110,6 +112,10 @@ fn memo(scope: ReuseScope, value: Body) -> Memo {
     }
 }
 
+fn claim(since: Anchor) -> Claim {
+    Claim { by: Claimant([4; 16]), since, length: Millis(30_000) }
+}
+
 fn tied(ties: Ties, state: State, end: End) -> Envelope {
     let mut record = record(state, end);
     record.ties = Some(Arc::new(ties));
@@ -152,6 +158,9 @@ fn samples() -> Vec<(&'static str, Envelope)> {
                 End::Running,
             ),
         ),
+        ("claim", codec::seal_claim(&claim(Anchor::At(Stamp(1_700_000_000_000))))),
+        ("claim-fresh", codec::seal_claim(&claim(Anchor::Write))),
+        ("mark", codec::seal_mark(&Mark([5; 32]))),
         ("operation-bare-ties", tied(Ties::default(), pending(false, Anchor::Write), End::Running)),
     ]
 }
@@ -167,6 +176,8 @@ fn round(envelope: &Envelope) -> Result<(String, Bytes), codec::CodecError> {
         Kind::BEAT => codec::open_beats(envelope).map(|beats| (format!("{beats:?}"), codec::seal_beats(&beats)))?,
         Kind::PLAN => codec::open_plan(envelope).map(|plan| (format!("{plan:?}"), codec::seal_plan(&plan)))?,
         Kind::MEMO => codec::open_memo(envelope).map(|memo| (format!("{memo:?}"), codec::seal_memo(&memo)))?,
+        Kind::CLAIM => codec::open_claim(envelope).map(|claim| (format!("{claim:?}"), codec::seal_claim(&claim)))?,
+        Kind::MARK => codec::open_mark(envelope).map(|mark| (format!("{mark:?}"), codec::seal_mark(&mark)))?,
         Kind::OPERATION => codec::open(envelope).map(|record| (format!("{record:?}"), codec::seal(&record)))?,
         other => panic!("{other:?}"),
     })
@@ -203,13 +214,17 @@ fn damage_to_other_kinds_is_noticed() {
             let flipped = Envelope { payload: bytes.into(), ..sealed.clone() };
             assert!(round(&flipped).is_err(), "{name}, byte {at}");
         }
-        for kind in [Kind::OPERATION, Kind::GROUP, Kind::BEAT, Kind::PLAN, Kind::MEMO, Kind::TASK] {
+        let kinds =
+            [Kind::OPERATION, Kind::GROUP, Kind::BEAT, Kind::PLAN, Kind::MEMO, Kind::TASK, Kind::CLAIM, Kind::MARK];
+        for kind in kinds {
             let other = Envelope { kind, ..sealed.clone() };
             let opened = [
                 codec::open_group(&other).is_ok(),
                 codec::open_beats(&other).is_ok(),
                 codec::open_plan(&other).is_ok(),
                 codec::open_memo(&other).is_ok(),
+                codec::open_claim(&other).is_ok(),
+                codec::open_mark(&other).is_ok(),
                 codec::open(&other).is_ok(),
             ];
             let expected = usize::from(kind == sealed.kind);

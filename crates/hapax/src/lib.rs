@@ -42,6 +42,10 @@
 
 use std::{ops::Deref, sync::Arc};
 
+/// Tasks between agents: leased, never silently handed out twice.
+#[cfg(feature = "queue")]
+pub use hapax_queue as queue;
+
 pub use hapax_core::{
     Body, Effect, Honoured, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, RefusalReason, Replay,
     Span, StateName, Token, Verdict, Version, command, group, identity, memo, plan, policy,
@@ -65,13 +69,17 @@ pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, c
 pub use hapax_http::{self as http, Layer};
 #[cfg(feature = "ledger")]
 pub use hapax_ledger::{self as ledger, Ledger};
+#[cfg(feature = "nats")]
+pub use hapax_nats::{self as nats, NatsStore};
 #[cfg(feature = "postgres")]
 pub use hapax_postgres::{self as postgres, PostgresStore};
 #[cfg(feature = "redis")]
 pub use hapax_redis::{self as redis, RedisStore};
 
+mod apart;
 mod store_url;
 
+pub use apart::Apart;
 pub use store_url::{StoreUrlError, open_store};
 
 /// Why an engine on the embedded ledger could not be opened.

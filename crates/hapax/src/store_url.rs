@@ -8,13 +8,20 @@ use crate::{MemoryStore, Store};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreUrlError {
-    #[error("no store has the scheme {scheme:?}; there are memory:, file:PATH, redis://… and postgres://…")]
+    #[error(
+        "no store has the scheme {scheme:?}; there are memory:, file:PATH, redis://…, postgres://… and nats://… [HX0130]"
+    )]
     Scheme { scheme: String },
-    #[error("this program was built without {store}; build it with the feature `{feature}`")]
+    #[error("this program was built without {store}; build it with the feature `{feature}` [HX0130]")]
     NotBuilt { store: &'static str, feature: &'static str },
+    #[error("this store cannot keep records apart from what is there, so it cannot be tried while it is used [HX0130]")]
+    Together,
     #[cfg(feature = "ledger")]
     #[error(transparent)]
     Ledger(#[from] hapax_ledger::OpenError),
+    #[cfg(feature = "nats")]
+    #[error(transparent)]
+    Nats(#[from] hapax_nats::OpenError),
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Postgres(#[from] hapax_postgres::OpenError),
@@ -23,14 +30,15 @@ pub enum StoreUrlError {
     Redis(#[from] hapax_redis::OpenError),
 }
 
-/// Opens `memory:`, `file:PATH`, `redis://…` or `postgres://…`.
+/// Opens `memory:`, `file:PATH`, `redis://…`, `postgres://…` or `nats://…`.
 pub async fn open_store(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     match scheme {
         "memory" => Ok(Arc::new(MemoryStore::default())),
         "file" => file(rest),
-        "redis" => redis(url).await,
+        "redis" | "rediss" => redis(url).await,
         "postgres" | "postgresql" => postgres(url).await,
+        "nats" => nats(url).await,
         // Without a colon it may be anything, a password too.
         other if other.len() == url.len() => Err(StoreUrlError::Scheme { scheme: String::new() }),
         other => Err(StoreUrlError::Scheme { scheme: other.to_owned() }),
@@ -65,4 +73,14 @@ async fn postgres(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
 #[cfg(not(feature = "postgres"))]
 async fn postgres(_: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
     Err(StoreUrlError::NotBuilt { store: "PostgreSQL", feature: "postgres" })
+}
+
+#[cfg(feature = "nats")]
+async fn nats(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    Ok(Arc::new(hapax_nats::NatsStore::open(url).await?))
+}
+
+#[cfg(not(feature = "nats"))]
+async fn nats(_: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    Err(StoreUrlError::NotBuilt { store: "NATS", feature: "nats" })
 }

@@ -45,9 +45,14 @@ async fn a_place_that_cannot_hold_a_ledger_is_named() {
 #[tokio::test]
 async fn a_store_is_chosen_by_its_url_and_no_error_repeats_it() {
     assert_eq!(hapax::open_store("memory:").await.unwrap().name(), "memory");
-    for url in
-        ["mysql://u:hunter2@h/", "hunter2", "redis://:hunter2@127.0.0.1:1/", "postgres://u:hunter2@127.0.0.1:1/d"]
-    {
+    for url in [
+        "mysql://u:hunter2@h/",
+        "hunter2",
+        "redis://:hunter2@127.0.0.1:1/",
+        "postgres://u:hunter2@127.0.0.1:1/d",
+        "nats://u:hunter2@127.0.0.1:1/b",
+        "nats://hunter2@127.0.0.1:1/not a bucket",
+    ] {
         let error = hapax::open_store(url).await.expect_err("none of these can be opened");
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("hunter2"), "{shown}");

@@ -20,13 +20,13 @@ BINARY = str(Path(os.environ.get("HAPAX_TEST_BINARY", BUILT)).absolute())
 
 
 class Daemon:
-    def __init__(self, directory: Path, port: str = "0") -> None:
-        self.directory, self.port = directory, port
+    def __init__(self, directory: Path, port: str = "0", admin: str = "off") -> None:
+        self.directory, self.port, self.admin = directory, port, admin
         self.start()
 
     def start(self) -> None:
         store = f"file:{self.directory / 'data'}"
-        flags = ["serve", "--listen", f"127.0.0.1:{self.port}", "--admin", "off", "--store", store, "--log", "warn"]
+        flags = ["serve", "--listen", f"127.0.0.1:{self.port}", "--admin", self.admin, "--store", store, "--log", "warn"]
         self.process = subprocess.Popen([BINARY, *flags], stderr=subprocess.PIPE, text=True, cwd=self.directory)
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
@@ -34,6 +34,11 @@ class Daemon:
         assert found, line
         self.port = found[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        while "  admin  " not in line:
+            line = self.process.stderr.readline()
+            assert line, "it ended"
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        self.admin_url = found[0] if found else None
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

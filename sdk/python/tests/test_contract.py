@@ -23,26 +23,34 @@ def test_no_input_makes_it_fail_and_every_answer_is_in_the_document(tmp_path: Pa
     # Readers of events stay only for a moment and nobody waits, so that every endpoint answers at once.
     settings = '[server]\nkeys = "keys.toml"\nreader_seconds = 1\n[default]\non_in_flight = "reject"\n'
     (tmp_path / "hapax.toml").write_text(settings)
-    daemon = Daemon(tmp_path)
+    daemon = Daemon(tmp_path, admin="127.0.0.1:0")
     try:
-        run = subprocess.run(
-            [
-                str(Path(sys.executable).with_name("schemathesis")),
-                "run",
-                f"{daemon.url}/openapi.json",
-                "--header",
-                f"Authorization: Bearer {key}",
-                "--max-examples",
-                os.environ.get("HAPAX_TEST_EXAMPLES", "25"),
-                # What one field says about another is in words, not in the schema: such a request is rightly refused.
-                "--exclude-checks",
-                "positive_data_acceptance",
-                "--no-color",
-            ],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-        )
-        assert run.returncode == 0, run.stdout[-20_000:] + run.stderr[-2_000:]
+        assert daemon.admin_url is not None
+        contract(daemon.url, key, tmp_path)
+        # What is at the administrators' door alone; policies that anybody could have put in force come last.
+        contract(daemon.admin_url, key, tmp_path, "--include-path", "/v1/audit", "--include-path", "/v1/policies")
     finally:
         daemon.kill()
+
+
+def contract(url: str, key: str, directory: Path, *more: str) -> None:
+    run = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("schemathesis")),
+            "run",
+            f"{url}/openapi.json",
+            "--header",
+            f"Authorization: Bearer {key}",
+            "--max-examples",
+            os.environ.get("HAPAX_TEST_EXAMPLES", "25"),
+            # What one field says about another is in words, not in the schema: such a request is rightly refused.
+            "--exclude-checks",
+            "positive_data_acceptance",
+            "--no-color",
+            *more,
+        ],
+        capture_output=True,
+        text=True,
+        cwd=directory,
+    )
+    assert run.returncode == 0, run.stdout[-20_000:] + run.stderr[-2_000:]

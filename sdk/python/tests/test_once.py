@@ -79,11 +79,17 @@ def test_a_final_failure_is_recorded_and_a_retryable_one_is_not(client: hapax.Cl
 
 
 def test_a_lease_is_renewed_while_the_block_runs(client: hapax.Client) -> None:
-    with client.once("payments", "k", effect="irreversible", lease=0.6) as op:
-        until = time.monotonic() + 2.0
-        while time.monotonic() < until:
-            assert client.explain(op.operation)["state"] == "pending"
-            time.sleep(0.2)
+    with client.once("payments", "k", effect="irreversible", lease=6) as op:
+        first = client.explain(op.operation)["version"]
+        until = time.monotonic() + 60
+        renewed = False
+        while not renewed:
+            assert time.monotonic() < until, "it was never renewed"
+            known = client.explain(op.operation)
+            # A lapse would be written down too, as a doubt.
+            assert known["state"] == "pending", known
+            renewed = known["version"] != first
+            time.sleep(0.1)
         op.result = 1
     with client.once("payments", "k", effect="irreversible") as again:
         assert again.replayed and again.result == 1
@@ -135,14 +141,73 @@ def test_async_blocks_and_functions_are_alike(client: hapax.Client) -> None:
 
     async def main() -> None:
         assert await asyncio.gather(*(pay("a") for _ in range(5))) == ["paid a"] * 5
-        async with client.once("payments", "b", lease=0.6) as op:
-            await asyncio.sleep(1.5)
+        async with client.once("payments", "b", effect="irreversible", lease=6) as op:
+            first = (await asyncio.to_thread(client.explain, op.operation))["version"]
+            until = time.monotonic() + 60
+            renewed = False
+            while not renewed:
+                assert time.monotonic() < until, "it was never renewed"
+                known = await asyncio.to_thread(client.explain, op.operation)
+                assert known["state"] == "pending", known
+                renewed = known["version"] != first
+                await asyncio.sleep(0.1)
             op.result = 2
-        async with client.once("payments", "b") as again:
+        async with client.once("payments", "b", effect="irreversible") as again:
             assert again.replayed and again.result == 2
 
     asyncio.run(main())
     assert ran == ["a"]
+
+
+def test_many_coroutines_that_wait_do_not_keep_the_first_from_its_end(client: hapax.Client) -> None:
+    ran: list[int] = []
+
+    async def pay() -> Any:
+        async with client.once("payments", "k", effect="irreversible", wait=40) as op:
+            if op.first:
+                ran.append(1)
+                # Until the others wait, more of them than an event loop has threads.
+                until = time.monotonic() + 30
+                while waiting() < 40 and time.monotonic() < until:
+                    await asyncio.sleep(0.05)
+                op.result = "paid"
+        return op.result
+
+    def waiting() -> int:
+        return sum(thread.name.startswith("hapax-begin") for thread in threading.enumerate())
+
+    async def main() -> list[Any]:
+        return await asyncio.gather(*(pay() for _ in range(50)))
+
+    started = time.monotonic()
+    assert asyncio.run(main()) == ["paid"] * 50
+    assert ran == [1]
+    assert time.monotonic() - started < 39, "they gave up waiting before the first could say how it ended"
+
+
+def test_a_result_that_is_not_json_is_said_to_be_not_recorded(client: hapax.Client) -> None:
+    with pytest.raises(hapax.NotRecorded):
+        with client.once("payments", "k", effect="irreversible") as op:
+            op.result = object()
+    assert client.explain(op.operation)["state"] == "in_doubt"
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(hapax.NotRecorded):
+        with client.once("payments", "l", effect="irreversible") as op:
+            op.result = loop
+
+
+def test_what_others_recorded_comes_back_as_what_it_is(client: hapax.Client) -> None:
+    for key, outcome, expected in [
+        ("bytes", {"body_base64": "/wAB"}, b"\xff\x00\x01"),
+        ("handle", {"handle": "s3://bucket/answer"}, "s3://bucket/answer"),
+        ("text", {"body": "not JSON"}, "not JSON"),
+        ("nothing", {}, None),
+    ]:
+        told = client.begin({"surface": "payments", "key": key})
+        client.step(told["operation"], "complete", token=told["token"], outcome=outcome)
+        with client.once("payments", key) as op:
+            assert op.replayed and op.result == expected, key
 
 
 def test_a_daemon_killed_in_between_forgets_nothing_acknowledged(daemon: Any) -> None:

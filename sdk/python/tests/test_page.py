@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import hapax
-from conftest import Daemon
+from conftest import BINARY, Daemon
 
 DRIVER = shutil.which("chromedriver")
 FLAGS = [
@@ -49,6 +49,9 @@ class Browser:
             options["prefs"] = {"profile.managed_default_content_settings.javascript": 2}
         wanted = {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
         self.session = self.call("POST", "/session", {"capabilities": wanted})["sessionId"]
+        # Whether scripts run is asked of the browser, not of the wish.
+        self.go("data:text/html,<title>off</title><script>document.title = 'on'</script>")
+        assert self.at("GET", "/title") == ("on" if javascript else "off")
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -120,7 +123,7 @@ def test_an_operator_finds_what_is_stuck_and_decides_it(daemon: Daemon, browser:
     browser.go(daemon.url)
     assert "Nothing: the end of everything is known." in browser.text("main")
     with pytest.raises(RuntimeError):
-        with client.once("<b>refunds</b>".replace("<", ".").replace(">", "."), "r-1", effect="irreversible"):
+        with client.once("refunds", "r-1", effect="irreversible"):
             raise RuntimeError
     if browser.javascript:  # type: ignore[attr-defined]
         browser.wait(lambda: "Nobody knows whether these happened" in browser.text("main"))
@@ -135,15 +138,48 @@ def test_an_operator_finds_what_is_stuck_and_decides_it(daemon: Daemon, browser:
     browser.wait(lambda: "Do not send it under a new key" in browser.text("main"))
     browser.click("input[value=committed]")
     browser.write("input[name=answer]", '"found at the bank"')
-    browser.write("input[name=reason]", "the bank has it")
+    reason = "the bank has it <img src=x onerror=\"document.title='taken over'\">"
+    browser.write("input[name=reason]", reason)
     browser.click(".decide button")
     browser.wait(lambda: browser.text("h1 .state") == "committed")
-    assert "the bank has it" in browser.text("main")
-    with client.once(".b.refunds./b.", "r-1", effect="irreversible") as op:
+    # What people wrote stands there as they wrote it, and is no markup.
+    assert reason in browser.text("main")
+    assert browser.at("POST", "/elements", {"using": "css selector", "value": "main img"}) == []
+    assert browser.at("GET", "/title") == "One operation"
+    with client.once("refunds", "r-1", effect="irreversible") as op:
         assert op.result == "found at the bank"
     log = browser.at("POST", "/se/log", {"type": "browser"})
     bad = [line["message"] for line in log if line["level"] == "SEVERE" and "favicon" not in line["message"]]
     assert bad == []
+
+
+def test_the_name_of_a_key_is_no_markup(tmp_path: Path, browser: Browser) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    made = subprocess.run(
+        [BINARY, "key", "new", name, "--tenant", "acme", "--role", "operator"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    key = made.stderr.split("once: ")[1].split()[0]
+    (tmp_path / "keys.toml").write_text(made.stdout)
+    (tmp_path / "hapax.toml").write_text('[server]\nkeys = "keys.toml"\n')
+    daemon = Daemon(tmp_path)
+    try:
+        client = hapax.Client(daemon.url, api_key=key)
+        with pytest.raises(RuntimeError):
+            with client.once("payments", "k", effect="irreversible") as op:
+                raise RuntimeError
+        told = client.explain(op.operation)
+        said = {"version": told["version"], "resolution": "rejected", "reason": "no"}
+        client.call("POST", f"/v1/operations/{op.operation}:resolve", said)
+        browser.go(f"http://any:{key}@127.0.0.1:{daemon.port}/page/operation?id={op.operation}")
+        browser.wait(lambda: browser.text("h1 .state") == "rejected")
+        assert f"(acme/{name})" in browser.text("main")
+        assert browser.at("POST", "/elements", {"using": "css selector", "value": "main img"}) == []
+    finally:
+        daemon.kill()
 
 
 def test_a_form_from_elsewhere_decides_nothing(daemon: Daemon) -> None:

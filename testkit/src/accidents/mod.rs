@@ -9,10 +9,11 @@ mod trips;
 
 use std::{sync::Arc, time::Duration};
 
-use hapax_engine::{Call, Engine, Settings};
+use hapax_core::Preset;
+use hapax_engine::{Call, Engine, Policies, Settings};
 use hapax_store::{BoxFuture, Store};
 
-use crate::{Postgres, Redis};
+use crate::{Nats, Postgres, Redis};
 
 pub use crew::{count_together, share_keys, skewed, skewed_clocks_change_nothing};
 pub use late::{a_begin_that_lands_after_it_was_disowned_conflicts, a_begin_that_lands_after_its_release_conflicts};
@@ -21,13 +22,16 @@ pub use network::{
     wakes_reach_other_processes,
 };
 pub use outage::{a_pause_past_the_lease_runs_nothing_twice, what_was_acknowledged_survives_kill_9};
-pub use trips::each_step_is_one_round_trip;
+pub use trips::{each_step_is_one_round_trip, each_step_is_one_round_trip_but_a_duplicate};
 
-/// Opens a store on the same data each time, through this port. Answers may take it half a second at most.
+/// Opens a store on the same data each time, through this port. Where answers are lost or held up, it should wait for them
+/// no longer than [`HASTY`]; else for [`ANSWER`], so that a slow disk is no accident.
 pub type Open<'a> = &'a (dyn Fn(u16) -> BoxFuture<'static, Arc<dyn Store>> + Sync);
 
-/// The longest that a store under test waits for an answer.
-pub const ANSWER: Duration = Duration::from_millis(500);
+/// The longest that a store under test waits for an answer that will come.
+pub const ANSWER: Duration = Duration::from_secs(5);
+/// The same for one that will not.
+pub const HASTY: Duration = Duration::from_secs(1);
 
 /// A server that can be treated badly.
 pub trait Server {
@@ -60,11 +64,22 @@ macro_rules! server {
     )+};
 }
 
-server!(Redis, Postgres);
+server!(Redis, Postgres, Nats);
 
-/// An engine that does not wait long for its store.
+/// An engine that waits for its store as long as that waits for its server.
 pub fn engine(store: Arc<dyn Store>) -> Engine {
     let settings = Settings { store_timeout: ANSWER * 2, store_retries: 2, ..Settings::default() };
+    // Most servers of tests forget when they are told to stop; these accidents are about other things.
+    let mut policy = Preset::Standard.policy();
+    policy.best_effort = [true; 5];
+    let mut policies = Policies::default();
+    policies.set_standard(policy).unwrap();
+    Engine::builder(store).settings(settings).policies(policies).build().unwrap()
+}
+
+/// An engine that does not wait long for its store.
+pub(crate) fn hasty_engine(store: Arc<dyn Store>) -> Engine {
+    let settings = Settings { store_timeout: HASTY, store_retries: 1, ..Settings::default() };
     Engine::builder(store).settings(settings).build().unwrap()
 }
 

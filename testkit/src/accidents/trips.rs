@@ -7,6 +7,11 @@ use crate::Proxy;
 /// One round trip for a first begin, for a completion and for a duplicate, none for a duplicate that the gate knows:
 /// counted on the wire.
 pub async fn each_step_is_one_round_trip(open: Open<'_>, port: u16) {
+    each_step_is_one_round_trip_but_a_duplicate(open, port, 1).await;
+}
+
+/// The same where a duplicate costs more, since a refusal does not bring along what is held.
+pub async fn each_step_is_one_round_trip_but_a_duplicate(open: Open<'_>, port: u16, duplicate: u64) {
     let proxy = Proxy::before(port).await;
     let (one, other) = (engine(open(proxy.port()).await), engine(open(proxy.port()).await));
     // Connections are made and statements known.
@@ -27,7 +32,7 @@ pub async fn each_step_is_one_round_trip(open: Open<'_>, port: u16) {
         trips("a completion", 1, before).await;
         let before = proxy.asked();
         assert!(matches!(call(&other, &key).begin().await, Ok(Begun::Replay(_))));
-        trips("a duplicate elsewhere", 1, before).await;
+        trips("a duplicate elsewhere", duplicate, before).await;
         let before = proxy.asked();
         assert!(matches!(call(&other, &key).begin().await, Ok(Begun::Replay(_))));
         trips("a duplicate that the gate knows", 0, before).await;

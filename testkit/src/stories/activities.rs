@@ -8,7 +8,7 @@ use hapax_core::{
     policy::OnUncaptured,
 };
 use hapax_engine::{
-    Activity, ActivityError, Answered, EffectState, Engine, NoAnswer, OnceError, Performed, Place, StreamBegun,
+    Activity, ActivityError, Answered, EffectState, Engine, NoAnswer, OnceError, Performed, Place, Settled, StreamBegun,
 };
 
 use super::{Stage, sleep, state};
@@ -203,7 +203,7 @@ async fn streams(stage: &Stage, on_uncaptured: OnUncaptured) {
     for (effect, stream) in open {
         assert_eq!(state(&engine, &stream.outgoing().ticket().id()).await, StateName::Pending);
         let key = stream.outgoing().key().to_owned();
-        assert!(stream.end(200, 99, [7; 32]).await.unwrap().is_done());
+        assert!(matches!(stream.end(200, 99, [7; 32]).await, Settled::Recorded));
         let reinvoked = on_uncaptured == OnUncaptured::Reinvoke && effect.may_rerun();
         match activity(effect).stream().await.unwrap() {
             StreamBegun::Finished { length, digest } => {
@@ -219,6 +219,6 @@ async fn streams(stage: &Stage, on_uncaptured: OnUncaptured) {
     }
     let StreamBegun::Open(broken) = engine.activity("acme", &MAIL).stream().await.unwrap() else { panic!("new") };
     let id = broken.outgoing().ticket().id();
-    assert!(broken.broken("reset by peer").await.unwrap().is_done());
+    assert!(matches!(broken.broken("reset by peer").await, Settled::Recorded));
     assert_eq!(state(&engine, &id).await, StateName::InDoubt);
 }

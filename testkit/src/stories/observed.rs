@@ -47,7 +47,10 @@ pub struct Observed {
     watch_fails: AtomicBool,
     body_puts_fail: AtomicU64,
     usage_silent: AtomicBool,
+    bodies_silent: AtomicBool,
     shared: AtomicBool,
+    /// What it says of itself where it pretends to be shared.
+    promise: Mutex<Durability>,
     /// Calls that the store below has not answered so far.
     busy: AtomicU64,
 }
@@ -86,7 +89,9 @@ impl Observed {
             watch_fails: AtomicBool::default(),
             body_puts_fail: AtomicU64::default(),
             usage_silent: AtomicBool::default(),
+            bodies_silent: AtomicBool::default(),
             shared: AtomicBool::default(),
+            promise: Mutex::new(Durability::Durable),
             busy: AtomicU64::default(),
         })
     }
@@ -128,8 +133,17 @@ impl Observed {
         self.body_puts_fail.store(times, SeqCst);
     }
 
+    /// From now on no body is given.
+    pub fn bodies_are_silent(&self) {
+        self.bodies_silent.store(true, SeqCst);
+    }
+
     pub fn usage_is_silent(&self) {
         self.usage_silent.store(true, SeqCst);
+    }
+
+    pub fn pretend_to_promise(&self, promise: Durability) {
+        *self.promise.lock() = promise;
     }
 
     /// As if other processes wrote to it as well, and its time had to be asked for.
@@ -247,6 +261,9 @@ impl Store for Observed {
         self.bodies_got.fetch_add(1, SeqCst);
         Box::pin(async move {
             self.ready().await?;
+            if self.bodies_silent.load(SeqCst) {
+                std::future::pending::<()>().await;
+            }
             self.inside(self.inner.get_body(body)).await
         })
     }
@@ -282,7 +299,7 @@ impl Store for Observed {
     }
 
     fn durability(&self) -> Durability {
-        self.inner.durability()
+        if self.shared.load(SeqCst) { self.promise.lock().clone() } else { self.inner.durability() }
     }
 
     fn level(&self) -> Level {

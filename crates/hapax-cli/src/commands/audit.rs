@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use hapax_server::audit::{Audit as Log, verify};
+use hapax_server::audit::verify;
 use serde_json::json;
 
 use super::{op::get, reach::Reach, show};
@@ -16,9 +16,9 @@ pub(crate) enum Audit {
         #[command(flatten)]
         reach: Reach,
     },
-    /// Prove chains offline; the first bad row is named, and the exit code is 8.
+    /// Prove chains offline, over all their files; the first bad row is named, and the exit code is 8.
     Verify {
-        /// Data directories, or audit logs [default: ./hapax-data]
+        /// Data directories, or single files of a chain [default: ./hapax-data]
         paths: Vec<PathBuf>,
         /// The public key that must have signed, in hexadecimal
         #[arg(long)]
@@ -44,10 +44,9 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
                 .into_iter()
                 .flatten()
                 .map(|row| {
-                    ["n", "at", "actor", "action", "subject", "detail"]
-                        .iter()
-                        .map(|name| show::text(row, name))
-                        .collect()
+                    let [n, actor, action, subject] =
+                        ["n", "actor", "action", "subject"].map(|name| show::text(row, name));
+                    vec![n, show::time(row, "at"), actor, action, subject, show::members(&row["detail"])]
                 })
                 .collect();
             show::table(&["ROW", "AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"], &rows);
@@ -57,21 +56,24 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
             let paths = if paths.is_empty() { vec![PathBuf::from("./hapax-data")] } else { paths };
             let mut bad_rows = 0;
             for path in paths {
-                let file = if path.is_dir() { Log::path_in(&path) } else { path };
+                let file = path;
                 let checked = verify(&file, key.as_deref());
                 let checked = checked
                     .map_err(|error| Failure::Store { url: file.display().to_string(), why: error.to_string() })?;
                 match checked {
                     Ok(whole) if json => show::json(&json!({
-                        "file": file, "whole": true, "rows": whole.rows, "chain": whole.chain, "key": whole.key,
+                        "file": file, "whole": true, "rows": whole.rows, "first": whole.first, "files": whole.files,
+                        "chain": whole.chain, "key": whole.key,
                         "head": whole.head, "checkpoints": whole.checkpoints, "signed_up_to": whole.signed_up_to,
                         "torn_bytes": whole.torn,
                     })),
                     Ok(whole) => {
                         println!(
-                            "{}: whole, {} rows, signed up to row {}",
+                            "{}: whole, rows {} to {} in {} files, signed up to row {}",
                             file.display(),
+                            whole.first,
                             whole.rows,
+                            whole.files,
                             whole.signed_up_to
                         );
                         println!("  head {}", whole.head);
@@ -87,7 +89,7 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
                         bad_rows += 1;
                         if json {
                             show::json(
-                                &json!({ "file": file, "whole": false, "row": bad.row, "offset": bad.offset, "what": bad.what }),
+                                &json!({ "file": bad.file, "whole": false, "row": bad.row, "offset": bad.offset, "what": bad.what }),
                             );
                         } else {
                             println!("{}: {bad}", file.display());

@@ -2,7 +2,10 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{Serve, show};
-use crate::{failure::Failure, serve::settings::Settings};
+use crate::{
+    failure::Failure,
+    serve::settings::{Given, Settings},
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
@@ -20,7 +23,12 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     let settings = Settings::read(&serve)?;
     let knobs = settings.knobs.iter().map(|(name, given)| ((*name).to_owned(), given));
     let aliases = settings.aliases.iter().map(|(name, given)| (name.clone(), given));
-    let all: Vec<_> = knobs.chain(aliases).collect();
+    // The store's URL may hold a password.
+    let shown = |(name, given): (String, &Given)| {
+        let value = if name == "store" { crate::store::shown(&given.value) } else { given.value.clone() };
+        (name, Given { value, from: given.from.clone() })
+    };
+    let all: Vec<_> = knobs.chain(aliases).map(shown).collect();
     if json {
         let members =
             all.iter().map(|(name, given)| (name.clone(), json!({ "value": given.value, "from": given.from })));

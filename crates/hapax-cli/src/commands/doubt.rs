@@ -2,7 +2,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{
-    op::{encoded, get},
+    op::{filled, get},
     reach::Reach,
     show,
 };
@@ -14,6 +14,9 @@ pub(crate) enum Doubt {
     List {
         #[arg(long)]
         cursor: Option<String>,
+        /// How many at most [default: 50]
+        #[arg(long)]
+        limit: Option<u32>,
         #[command(flatten)]
         reach: Reach,
     },
@@ -45,10 +48,9 @@ pub(crate) struct Resolve {
 
 pub(super) async fn run(doubt: Doubt) -> Result<(), Failure> {
     match doubt {
-        Doubt::List { cursor, reach } => {
-            let cursor = cursor.map_or_else(String::new, |cursor| format!("?cursor={}", encoded(&cursor)));
+        Doubt::List { cursor, limit, reach } => {
             let reached = reach.connect().await?;
-            let page = get(&reached.client, &format!("/v1/doubt{cursor}")).await;
+            let page = filled(&reached.client, "/v1/doubt?", cursor, limit).await;
             reached.close().await;
             let page = page?;
             if reach.json {
@@ -86,6 +88,8 @@ impl Resolve {
         if let Some(body) = &self.body {
             wanted["outcome"]["body"] = body.as_str().into();
         }
-        Ok(client.post(&format!("/v1/operations/{}:resolve", self.operation), &wanted).await?)
+        // A lost answer is asked for again; the decision is made once, and the repeat is told what the first was.
+        let path = format!("/v1/operations/{}:resolve", self.operation);
+        Ok(client.post_once(&path, &wanted, &super::fresh_key()?).await?)
     }
 }

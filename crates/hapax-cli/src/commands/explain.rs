@@ -52,9 +52,23 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
         .as_array()
         .into_iter()
         .flatten()
-        .map(|attempt| ["number", "owner", "end"].iter().map(|name| show::text(attempt, name)).collect())
+        .map(|attempt| {
+            let [number, owner, end] = ["number", "owner", "end"].map(|name| show::text(attempt, name));
+            vec![number, owner, show::time(attempt, "begun_at"), end]
+        })
         .collect();
-    show::table(&["ATTEMPT", "OWNER", "END"], &rows);
+    show::table(&["ATTEMPT", "OWNER", "BEGUN", "END"], &rows);
+    let evidence: Vec<Vec<String>> = told["evidence"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|kept| vec![show::text(kept, "attempt"), show::time(kept, "at"), show::members(&kept["outcome"])])
+        .collect();
+    if !evidence.is_empty() {
+        println!();
+        println!("Outcomes that came too late to count:");
+        show::table(&["ATTEMPT", "AT", "OUTCOME"], &evidence);
+    }
     println!();
     for (name, member) in [
         ("key, hashed", "key_hash"),

@@ -1,35 +1,107 @@
 use clap::Subcommand;
+use hapax_server::{ApiKey, Keys, generate_key, hash_key};
+use serde_json::{Value, json};
 
+use super::{op::get, reach::Reach, show};
 use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Key {
-    /// Make a key. It is shown once; the entry for the key file holds only its hash.
+    /// Make a key for `--tenant`. It is shown once; the entry for the key file holds only its hash.
     New {
         /// What it is called in logs and audit rows
         name: String,
-        #[arg(long)]
-        tenant: String,
         /// reader, client, operator or admin
         #[arg(long, default_value = "client", value_parser = ["reader", "client", "operator", "admin"])]
         role: String,
+        /// Put it in force in the running daemon, which writes it into its key file
+        #[arg(long)]
+        add: bool,
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// The keys in force, without anything to use them by.
+    List {
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// Take a key out of force: its holder is turned away with the next request.
+    Revoke {
+        name: String,
+        #[command(flatten)]
+        reach: Reach,
     },
 }
 
-pub(super) fn run(key: Key) -> Result<(), Failure> {
-    let Key::New { name, tenant, role } = key;
+pub(super) async fn run(key: Key) -> Result<(), Failure> {
+    match key {
+        Key::New { name, role, add, reach } => new(name, role, add, reach).await,
+        Key::List { reach } => {
+            let reached = reach.connect().await?;
+            let told = get(&reached.client, "/v1/keys").await;
+            reached.close().await;
+            let told = told?;
+            if reach.json {
+                show::json(&told);
+                return Ok(());
+            }
+            let columns = ["name", "tenant", "principal", "capabilities", "surfaces"];
+            let row = |key: &Value| columns.iter().map(|name| show::text(key, name)).collect();
+            let rows: Vec<Vec<String>> = told["keys"].as_array().into_iter().flatten().map(row).collect();
+            show::table(&["NAME", "TENANT", "PRINCIPAL", "CAPABILITIES", "SURFACES"], &rows);
+            Ok(())
+        }
+        Key::Revoke { name, reach } => {
+            let told = change(&reach, "/v1/keys:revoke", &json!({ "name": name })).await?;
+            if reach.json {
+                show::json(&told);
+            } else {
+                println!("revoked: {name}");
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn new(name: String, role: String, add: bool, mut reach: Reach) -> Result<(), Failure> {
     let wrong = |why: String| Failure::Keys { path: "new key".into(), why };
-    let made = hapax_server::generate_key().map_err(|error| wrong(error.to_string()))?;
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    let entry = format!(
-        "[[key]]\nname = {}\nhash = \"{}\"\ntenant = {}\nroles = [\"{role}\"]\n",
-        quoted(&name),
-        hapax_server::hash_key(&made),
-        quoted(&tenant)
-    );
-    hapax_server::Keys::from_toml(&entry).map_err(|error| wrong(error.to_string()))?;
+    let Some(tenant) = reach.tenant.take() else {
+        return Err(Failure::Flag("--tenant", "say whose key it is".to_owned()));
+    };
+    let made = generate_key().map_err(|error| wrong(error.to_string()))?;
+    let entry = ApiKey {
+        name,
+        hash: hash_key(&made),
+        tenant,
+        principal: None,
+        roles: vec![role],
+        capabilities: Vec::new(),
+        surfaces: None,
+        rate: None,
+    };
+    Keys::of(vec![entry.clone()]).map_err(|error| wrong(error.to_string()))?;
+    if add {
+        let told = change(&reach, "/v1/keys", &serde_json::to_value(&entry).unwrap_or_default()).await?;
+        eprintln!("The key, shown this once: {made}");
+        if reach.json {
+            show::json(&told);
+        } else {
+            println!("in force: {}", entry.name);
+        }
+        return Ok(());
+    }
+    let text = toml::to_string(&entry).map_err(|error| wrong(error.to_string()))?;
     eprintln!("The key, shown this once: {made}");
     eprintln!("For the key file (`hapax serve --keys FILE`):");
-    println!("{entry}");
+    println!("[[key]]\n{text}");
     Ok(())
+}
+
+/// Sent again if no answer comes, and done once.
+async fn change(reach: &Reach, path: &str, wanted: &Value) -> Result<Value, Failure> {
+    let key = super::fresh_key()?;
+    let reached = reach.connect().await?;
+    let told = reached.client.post_once(path, wanted, &key).await;
+    reached.close().await;
+    Ok(told?)
 }

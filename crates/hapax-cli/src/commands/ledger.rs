@@ -4,7 +4,7 @@ use clap::Subcommand;
 use hapax::ledger;
 use serde_json::json;
 
-use super::show;
+use super::{beside, show};
 use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
@@ -16,7 +16,7 @@ pub(crate) enum Ledger {
         #[arg(long)]
         json: bool,
     },
-    /// Save what is whole into a new directory. The damaged one is not touched.
+    /// Save what is whole into a new directory, with the secret and the audit log. The damaged one is not touched.
     Repair {
         directory: PathBuf,
         to: PathBuf,
@@ -35,7 +35,12 @@ pub(super) fn run(command: Ledger) -> Result<(), Failure> {
             (ledger::check(&directory).map_err(|error| failed(&directory, error))?, json, true)
         }
         Ledger::Repair { directory, to, json } => {
-            (ledger::repair(&directory, &to).map_err(|error| failed(&directory, error))?, json, false)
+            let report = ledger::repair(&directory, &to).map_err(|error| failed(&directory, error))?;
+            let taken = beside::take_along(&directory, &to, report.damage.len())?;
+            if !json {
+                println!("taken along: {}", if taken.is_empty() { "nothing".to_owned() } else { taken.join(", ") });
+            }
+            (report, json, false)
         }
     };
     let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();

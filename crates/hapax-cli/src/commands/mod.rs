@@ -1,6 +1,9 @@
 //! The commands that look at, and decide, what a store holds: through the running process, or by opening the ledger.
 
+mod a2a;
 mod audit;
+mod bench;
+mod beside;
 mod config;
 mod doubt;
 mod explain;
@@ -10,10 +13,12 @@ mod op;
 mod policy;
 mod reach;
 mod show;
+mod verify;
+mod who;
 
 use clap::Subcommand;
 
-use crate::{failure::Failure, serve::args::ServeArgs};
+use crate::{failure::Failure, serve::args::ServeArgs, transfer};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Operate {
@@ -25,6 +30,9 @@ pub(crate) enum Operate {
     /// What nobody knows the end of.
     #[command(subcommand)]
     Doubt(doubt::Doubt),
+    /// Tasks between agents: leased, never silently handed out twice.
+    #[command(subcommand)]
+    A2a(a2a::A2a),
     /// What operators did.
     #[command(subcommand)]
     Audit(audit::Audit),
@@ -34,12 +42,20 @@ pub(crate) enum Operate {
     /// The embedded ledger, while no process uses it.
     #[command(subcommand)]
     Ledger(ledger::Ledger),
+    /// Write all operations of a store into a file, with their answers.
+    Export(transfer::Export),
+    /// Put the operations of an export into a store; what is there stays as it is.
+    Import(transfer::Import),
+    /// Measure this machine and store: durable operations a second, and how long one takes.
+    Bench(bench::Bench),
     /// What is in force.
     #[command(subcommand)]
     Config(config::Config),
     /// API keys.
     #[command(subcommand)]
-    Key(key::Key),
+    Key(Box<key::Key>),
+    /// Try a store before trusting it: the suite, the faults, and what it may promise. Exit code 8 if it is none.
+    Verify(verify::Verify),
     /// A script that completes commands in your shell.
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -52,17 +68,30 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Op(op) => op::run(op).await,
         Operate::Explain(explain) => explain::run(explain).await,
         Operate::Doubt(doubt) => doubt::run(doubt).await,
+        Operate::A2a(a2a) => Box::pin(a2a::run(a2a)).await,
         Operate::Audit(audit) => audit::run(audit).await,
         Operate::Policy(policy) => policy::run(policy).await,
         Operate::Ledger(ledger) => ledger::run(ledger),
+        Operate::Export(export) => transfer::export(export).await,
+        Operate::Import(import) => transfer::import(import).await,
+        Operate::Bench(bench) => bench::run(bench).await,
         Operate::Config(config) => config::run(config),
-        Operate::Key(key) => key::run(key),
+        Operate::Key(key) => key::run(*key).await,
+        Operate::Verify(verify) => verify::run(verify).await,
         Operate::Completions { shell } => {
             let mut command = <crate::args::Args as clap::CommandFactory>::command();
             clap_complete::generate(shell, &mut command, "hapax", &mut std::io::stdout());
             Ok(())
         }
     }
+}
+
+/// A key under which one invocation's change happens once.
+fn fresh_key() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    let failed = |error: getrandom::Error| Failure::Runtime(std::io::Error::other(error));
+    getrandom::fill(&mut bytes).map_err(failed)?;
+    Ok(data_encoding::HEXLOWER.encode(&bytes))
 }
 
 /// `serve` and `config show` take the same flags.

@@ -14,13 +14,25 @@ pub(crate) enum Op {
     /// Still at it: more time.
     Renew(Step),
     /// It succeeded; this is the answer from now on.
-    Complete(Step),
+    Complete(Finish),
     /// It failed for good; this is the answer from now on.
-    Reject(Step),
+    Reject(Finish),
     /// It failed, and may be tried again.
-    Fail(Step),
+    Fail {
+        #[command(flatten)]
+        finish: Finish,
+        /// Nobody can say whether it happened
+        #[arg(long)]
+        unknown: bool,
+    },
     /// Give it back: nothing happened.
-    Release(Step),
+    Release {
+        #[command(flatten)]
+        step: Step,
+        /// My word that nothing happened, although it had started
+        #[arg(long)]
+        no_effect: bool,
+    },
     /// Operations, page by page.
     List(List),
 }
@@ -55,17 +67,25 @@ pub(crate) struct Step {
     operation: String,
     /// As given by begin
     token: String,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Finish {
+    #[command(flatten)]
+    step: Step,
     /// The answer, as text
     #[arg(long)]
     body: Option<String>,
-    /// With `fail`: nobody can say whether it happened
-    #[arg(long)]
-    unknown: bool,
-    /// With `release`: my word that nothing happened, although it had started
-    #[arg(long)]
-    no_effect: bool,
-    #[command(flatten)]
-    reach: Reach,
+}
+
+impl Finish {
+    /// What it comes to on the wire.
+    fn said(self) -> (Step, Value) {
+        let outcome = self.body.map_or_else(|| json!({}), |body| json!({ "body": body }));
+        (self.step, json!({ "outcome": outcome }))
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -84,27 +104,25 @@ pub(crate) struct List {
 }
 
 pub(super) async fn run(op: Op) -> Result<(), Failure> {
-    let (verb, step) = match op {
+    let (verb, (step, mut said)) = match op {
         Op::Begin(begin) => return begin.run().await,
         Op::List(list) => return list.run().await,
-        Op::Start(step) => ("start", step),
-        Op::Renew(step) => ("renew", step),
-        Op::Complete(step) => ("complete", step),
-        Op::Reject(step) => ("reject", step),
-        Op::Fail(step) => ("fail", step),
-        Op::Release(step) => ("release", step),
+        Op::Start(step) => ("start", (step, json!({}))),
+        Op::Renew(step) => ("renew", (step, json!({}))),
+        Op::Complete(finish) => ("complete", finish.said()),
+        Op::Reject(finish) => ("reject", finish.said()),
+        Op::Fail { finish, unknown } => {
+            let (step, mut said) = finish.said();
+            if unknown {
+                said["outcome"]["class"] = "unknown".into();
+            }
+            ("fail", (step, said))
+        }
+        Op::Release { step, no_effect } => {
+            ("release", (step, if no_effect { json!({ "why": "no_effect" }) } else { json!({}) }))
+        }
     };
-    let mut said = json!({ "token": step.token });
-    let takes_outcome = matches!(verb, "complete" | "reject" | "fail");
-    if step.unknown {
-        said["outcome"]["class"] = "unknown".into();
-    }
-    if let Some(body) = step.body.filter(|_| takes_outcome) {
-        said["outcome"]["body"] = body.into();
-    }
-    if step.no_effect {
-        said["why"] = "no_effect".into();
-    }
+    said["token"] = step.token.into();
     let path = format!("/v1/operations/{}:{verb}", step.operation);
     let reached = step.reach.connect().await?;
     let done: Result<Value, _> = reached.client.post(&path, &said).await;
@@ -169,14 +187,14 @@ impl Begin {
 
 impl List {
     async fn run(self) -> Result<(), Failure> {
-        let mut path = format!("/v1/operations?limit={}", self.limit.unwrap_or(50));
-        for (name, value) in [("surface", &self.surface), ("state", &self.state), ("cursor", &self.cursor)] {
+        let mut path = "/v1/operations?".to_owned();
+        for (name, value) in [("surface", &self.surface), ("state", &self.state)] {
             if let Some(value) = value {
                 path.push_str(&format!("&{name}={}", encoded(value)));
             }
         }
         let reached = self.reach.connect().await?;
-        let page = get(&reached.client, &path).await;
+        let page = filled(&reached.client, &path, self.cursor, self.limit).await;
         reached.close().await;
         let page = page?;
         if self.reach.json {
@@ -192,6 +210,35 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Value, Failure> {
     Ok(client.get(path).await?)
 }
 
+/// A page of a list. Each request looks at a bounded number of records, whoever's they are, so that one may come back
+/// empty and not be the end: this goes on until the page is full or the list ends.
+pub(super) async fn filled(
+    client: &Client,
+    path: &str,
+    cursor: Option<String>,
+    limit: Option<u32>,
+) -> Result<Value, Failure> {
+    let limit = limit.unwrap_or(50);
+    let (mut items, mut next) = (Vec::new(), cursor);
+    loop {
+        let left = u64::from(limit).saturating_sub(items.len() as u64);
+        let after = next.as_deref().map_or_else(String::new, |cursor| format!("&cursor={}", encoded(cursor)));
+        let mut page = get(client, &format!("{path}&limit={left}{after}")).await?;
+        if let Some(more) = page["items"].as_array_mut() {
+            items.append(more);
+        }
+        next = page["next"].as_str().map(str::to_owned);
+        if next.is_none() || items.len() as u64 >= u64::from(limit) {
+            break;
+        }
+    }
+    let mut page = json!({ "items": items });
+    if let Some(next) = next {
+        page["next"] = next.into();
+    }
+    Ok(page)
+}
+
 /// As a query wants it.
 pub(super) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut safe, byte| {
@@ -202,4 +249,37 @@ pub(super) fn encoded(text: &str) -> String {
         }
         safe
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_server::{Limits, Server};
+
+    use super::*;
+
+    /// More of others' records than one look takes in: a page that comes back empty is not taken for the end.
+    #[tokio::test]
+    async fn an_empty_page_with_a_next_one_is_not_the_end() {
+        let engine = hapax_engine::Engine::builder(std::sync::Arc::new(hapax::MemoryStore::default())).build().unwrap();
+        let server = Server::builder(engine).limits(Limits { looked_at: 20, ..Limits::default() }).build().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move { server.serve_admin(listener).await });
+        for number in 0..103 {
+            let client = client.clone().tenant(if number < 100 { "busy" } else { "quiet" });
+            let wanted = json!({ "surface": "payments", "key": number.to_string(), "effect": "irreversible" });
+            let told: Value = client.post("/v1/operations:begin", &wanted).await.unwrap();
+            let said = json!({ "token": told["token"], "outcome": { "class": "unknown" } });
+            let path = format!("/v1/operations/{}:fail", told["operation"].as_str().unwrap());
+            let _: Value = client.post(&path, &said).await.unwrap();
+        }
+        let client = client.tenant("quiet");
+        let first: Value = get(&client, "/v1/doubt?limit=2").await.unwrap();
+        assert!(first["items"].as_array().unwrap().is_empty() && first["next"].is_string(), "{first}");
+        let page = filled(&client, "/v1/doubt?", None, Some(2)).await.unwrap();
+        assert_eq!(page["items"].as_array().unwrap().len(), 2, "{page}");
+        let next = page["next"].as_str().map(str::to_owned);
+        let rest = filled(&client, "/v1/doubt?", next, Some(2)).await.unwrap();
+        assert_eq!((rest["items"].as_array().unwrap().len(), &rest["next"]), (1, &Value::Null), "{rest}");
+    }
 }

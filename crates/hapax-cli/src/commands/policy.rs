@@ -6,7 +6,7 @@ use hapax_server::wire::PolicyWire;
 use serde_json::json;
 
 use super::{op::get, reach::Reach, show};
-use crate::failure::Failure;
+use crate::{failure::Failure, serve::settings::OTHERS};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
@@ -67,7 +67,6 @@ pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
 }
 
 fn read(file: &PathBuf) -> Result<(Policies, Vec<hapax_engine::policy_file::PolicyFileWarning>), Failure> {
-    const OTHERS: [&str; 8] = ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
     let text = std::fs::read_to_string(file).map_err(|error| Failure::NoFile { path: file.clone(), error })?;
     let read = Policies::from_toml_beside(&text, &OTHERS, |_, _| ());
     let ((policies, ()), odd) = read.map_err(|error| Failure::File { path: file.clone(), error })?;
@@ -80,7 +79,7 @@ fn all(policies: &Policies) -> All {
 }
 
 async fn running(reach: &Reach) -> Result<All, Failure> {
-    let reached = reach.connect().await?;
+    let reached = reach.connect_running().await?;
     let told = get(&reached.client, "/v1/policies").await;
     reached.close().await;
     let told = told?;

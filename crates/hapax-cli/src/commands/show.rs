@@ -36,6 +36,44 @@ pub(super) fn text(value: &Value, name: &str) -> String {
     }
 }
 
+/// A moment as people write it, in UTC.
+pub(super) fn time(value: &Value, name: &str) -> String {
+    value[name].as_u64().map_or_else(String::new, hapax_server::wall_time)
+}
+
+/// The same, and how long ago that is.
+fn since(value: &Value, name: &str) -> String {
+    let Some(at) = value[name].as_u64() else { return String::new() };
+    let ago = hapax_engine::WallClock::now(&hapax_engine::SystemWallClock).0.saturating_sub(at) / 1_000;
+    let ago = match ago {
+        0..120 => format!("{ago} s"),
+        120..7_200 => format!("{} min", ago / 60),
+        7_200..172_800 => format!("{} h", ago / 3_600),
+        _ => format!("{} d", ago / 86_400),
+    };
+    format!("{} ({ago} ago)", hapax_server::wall_time(at))
+}
+
+/// What may be done, in few words; `explain` has more.
+fn advice(code: &str) -> String {
+    let words = match code {
+        "runs_again" => "runs again",
+        "wait" => "wait for it",
+        "replays" => "replays the answer",
+        "resolve" => "decide it: doubt resolve",
+        "too_late" => "too late",
+        other => other,
+    };
+    words.to_owned()
+}
+
+/// An object's members on one line, without the marks that only programs need.
+pub(super) fn members(value: &Value) -> String {
+    let Some(members) = value.as_object() else { return value.to_string() };
+    let shown = members.iter().filter(|(_, value)| !value.is_null());
+    shown.map(|(name, _)| format!("{name}: {}", text(value, name))).collect::<Vec<_>>().join("; ")
+}
+
 /// A list of operations.
 pub(super) fn operations(page: &Value) {
     let Some(items) = page["items"].as_array() else { return };
@@ -44,13 +82,18 @@ pub(super) fn operations(page: &Value) {
         return;
     }
     let with_tenant = items.iter().any(|item| item["tenant"].is_string());
-    let mut head = vec!["OPERATION", "STATE", "SURFACE", "EFFECT", "ATTEMPT", "VERSION", "NEXT"];
-    let mut names = vec!["operation", "state", "surface", "effect", "attempt", "version", "next"];
+    let mut head = vec!["OPERATION", "STATE", "SURFACE", "EFFECT", "ATTEMPT", "OWNER", "BEGUN", "VERSION", "NEXT"];
+    let mut names = vec!["operation", "state", "surface", "effect", "attempt", "owner", "begun_at", "version", "next"];
     if with_tenant {
         head.insert(2, "TENANT");
         names.insert(2, "tenant");
     }
-    let rows: Vec<Vec<String>> = items.iter().map(|item| names.iter().map(|name| text(item, name)).collect()).collect();
+    let cell = |item: &Value, name: &str| match name {
+        "begun_at" => since(item, name),
+        "next" => advice(&text(item, name)),
+        _ => text(item, name),
+    };
+    let rows: Vec<Vec<String>> = items.iter().map(|item| names.iter().map(|name| cell(item, name)).collect()).collect();
     table(&head, &rows);
     if let Some(next) = page["next"].as_str() {
         println!("more: --cursor {next}");

@@ -13,7 +13,7 @@ use super::{
     tally::{Heard, Tally},
 };
 
-/// As long as a customer waits for one answer.
+/// As long as a customer waits for an answer at first.
 const PATIENCE: Duration = Duration::from_millis(250);
 const TRIES: u32 = 60;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
@@ -21,8 +21,10 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// Sends until there is an answer that is worth stopping for.
 pub(crate) async fn insist(address: SocketAddr, order: Order, amount: u32, tally: Arc<Tally>) -> Heard {
     let mut heard = Heard::Nothing;
-    for _ in 0..TRIES {
-        heard = tokio::time::timeout(PATIENCE, send(address, order, amount, &tally)).await.unwrap_or(Heard::Nothing);
+    for tries in 0..TRIES {
+        // Whoever hears nothing again and again waits longer: a slow machine is no reason to go without an answer.
+        let patience = PATIENCE * (1 + tries / 8);
+        heard = tokio::time::timeout(patience, send(address, order, amount, &tally)).await.unwrap_or(Heard::Nothing);
         tally.heard(heard);
         match heard {
             Heard::Charged | Heard::Replayed | Heard::Mismatch | Heard::InDoubt => break,

@@ -12,21 +12,23 @@ use hapax_gateway::{
 
 use crate::{args::GatewayArgs, failure::Failure, store};
 
-pub(super) struct Effective {
-    pub(super) config: Config,
-    pub(super) policies: Policies,
-    pub(super) warnings: Vec<PolicyFileWarning>,
+pub(crate) struct Effective {
+    pub(crate) config: Config,
+    pub(crate) policies: Policies,
+    pub(crate) warnings: Vec<PolicyFileWarning>,
     /// Where it was read from.
-    pub(super) file: Option<PathBuf>,
-    pub(super) listen: String,
-    pub(super) store: String,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) listen: String,
+    pub(crate) store: String,
+    pub(crate) data: PathBuf,
+    pub(crate) demand_durable: bool,
 }
 
 const FILE: &str = "hapax.toml";
 const LISTEN: &str = "127.0.0.1:8080";
 
 impl Effective {
-    pub(super) fn read(args: &GatewayArgs) -> Result<Self, Failure> {
+    pub(crate) fn read(args: &GatewayArgs) -> Result<Self, Failure> {
         let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
         let ((mut config, policies), warnings) = match &file {
             None => Default::default(),
@@ -60,7 +62,15 @@ impl Effective {
             config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
         }
         let listen = args.listen.clone().or_else(|| config.listen.clone()).unwrap_or_else(|| LISTEN.to_owned());
-        let store = args.store.clone().or_else(|| config.store.clone()).unwrap_or_else(|| store::DEFAULT.to_owned());
-        Ok(Self { config, policies, warnings, file, listen, store })
+        let data = args.data.clone().or_else(|| config.data.clone()).unwrap_or_else(|| store::DATA.into());
+        let store = args.store.clone().or_else(|| config.store.clone());
+        let store = store.unwrap_or_else(|| format!("file:{}", data.display()));
+        let demand_durable = match args.durability.as_deref() {
+            None => config.demand_durable,
+            Some("any") => false,
+            Some("durable") => true,
+            Some(_) => return Err(Failure::Flag("--durability", "write `any` or `durable`".to_owned())),
+        };
+        Ok(Self { config, policies, warnings, file, listen, store, data, demand_durable })
     }
 }

@@ -1,85 +1,76 @@
 //! `hapax gateway`.
 
+mod books;
 mod effective;
+mod running;
 mod secret;
 
 use std::{sync::Arc, time::Duration};
 
-use hapax::{Durability, Engine, Hapax, MemoryStore};
-use hapax_gateway::{
-    Gateway, Notice,
-    config::Secrets,
-    inbound::{Inbound, Live, Stop, serve},
-};
+use hapax::{Engine, Hapax, Store};
+use hapax_gateway::config::Secrets;
 use tokio::{
-    net::TcpListener,
     signal::unix::{SignalKind, signal},
-    time::{interval, timeout},
+    time::interval,
 };
 
 use crate::{args::GatewayArgs, failure::Failure, store};
-use effective::Effective;
+use books::Books;
+pub(crate) use effective::Effective;
+pub(crate) use running::Running;
 pub(crate) use secret::kept_in as kept_secret;
 
 pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
+    crate::files::take_all();
     let effective = Effective::read(&args)?;
     for warning in &effective.warnings {
         eprintln!("hapax: warning: {warning}");
     }
-    let opened = store::open(&effective.store)?;
+    let opened = store::open(&effective.store, &effective.data).await?;
     let secret = secret::kept_in(opened.directory.as_deref())?;
     let secrets = Secrets { tenants: secret.clone() };
-    let durability = opened.store.durability();
-    let engine =
-        Hapax::on(Arc::clone(&opened.store)).policies(effective.policies.clone()).secret(secret.clone()).build()?;
-    let setup = effective.config.build(&engine, &secrets, None)?;
-    let tls = effective.config.tls.as_ref().map(hapax_gateway::inbound::TlsFiles::server).transpose()?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let listener = TcpListener::bind(&effective.listen)
-        .await
-        .map_err(|error| Failure::Listen { address: effective.listen.clone(), error })?;
-    let address = listener.local_addr().map_or_else(|_| effective.listen.clone(), |address| address.to_string());
-
+    let engine = Hapax::on(Arc::clone(&opened.store))
+        .policies(effective.policies.clone())
+        .settings(hapax::Settings { demand_durable: effective.demand_durable, ..hapax::Settings::default() })
+        .secret(secret)
+        .build()?;
+    store::agree(&engine).await?;
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
+    let running = Running::start(&effective, &engine, secrets).await?;
 
-    say_hello(&effective, &format!("{scheme}://{address}"), durability, &setup.tenants());
-    let live = Live::default();
-    let (stop, stopping) = Stop::new();
-    let gateway = Gateway::new(setup, live.clone(), tell);
-    let inbound = Inbound { listener, tls, limits: effective.config.limits.clone() };
-    let accepting = tokio::spawn(serve(inbound, gateway.clone(), live.clone(), stopping));
+    let books = Books::open(&engine, opened.directory.clone())?;
+    say_hello(&effective, &running.address, &*opened.store, &running.setup().tenants());
     let mut tidying = interval(Duration::from_secs(2));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload(&args, &engine, &gateway, &secrets),
-            _ = tidying.tick() => gateway.setup().tidy(),
+            _ = hangup.recv() => reload(&args, &engine, &running, &books),
+            _ = tidying.tick() => running.setup().tidy(),
         }
     }
     eprintln!("hapax: stopping; live work comes to its end, a second signal ends it at once");
-    stop.stop();
-    let _ = accepting.await;
-    let grace = effective.config.grace.unwrap_or(GRACE);
-    tokio::select! {
-        ended = timeout(grace, live.ended()) => if ended.is_err() { return Err(Failure::Unfinished(live.count())) },
-        _ = terminate.recv() => return Err(Failure::Unfinished(live.count())),
-        _ = interrupt.recv() => return Err(Failure::Unfinished(live.count())),
-    }
+    running.stop();
+    let live = running.live();
+    let ended = tokio::select! {
+        ended = running.ended() => ended,
+        _ = terminate.recv() => Err(Failure::Unfinished(live.count())),
+        _ = interrupt.recv() => Err(Failure::Unfinished(live.count())),
+    };
+    let closed = books.close().await;
+    ended?;
+    closed?;
     eprintln!("hapax: stopped");
     Ok(())
 }
 
-/// How long live work may go on after the order to stop, unless the file says otherwise.
-const GRACE: Duration = Duration::from_secs(120);
-
-fn say_hello(effective: &Effective, address: &str, durability: Durability, tenants: &str) {
+fn say_hello(effective: &Effective, address: &str, store: &dyn Store, tenants: &str) {
     let upstream = effective.config.upstreams.get(hapax_gateway::Config::DEFAULT);
     let upstream = upstream.map(|upstream| upstream.target.to_string()).unwrap_or_default();
     eprintln!("hapax gateway on {address}, upstream {upstream}");
-    eprintln!("  records   {}, which promises: {durability}", effective.store);
+    eprintln!("  records   {}, which promises: {}", store::shown(&effective.store), store.durability());
     eprintln!("  tenants   {tenants}");
     match &effective.file {
         Some(path) => eprintln!("  routes    {} from {}, and all else", effective.config.routes.len(), path.display()),
@@ -88,34 +79,21 @@ fn say_hello(effective: &Effective, address: &str, durability: Durability, tenan
     for (name, place) in &effective.config.egress {
         eprintln!("  egress    /egress/{name}/ to {}", place.target);
     }
-}
-
-fn tell(notice: Notice) {
-    match notice {
-        Notice::Anonymous => eprintln!(
-            "hapax: warning: requests with a key came without a credential; all such requests share the tenant \
-             `anonymous` and can meet under one key. Send Authorization or X-Api-Key, or choose another `tenant` [HX0063]"
-        ),
-        other => eprintln!("hapax: warning: {other:?}"),
-    }
+    store::warn_if_forgetful(store, &effective.policies);
 }
 
 /// Puts the file in force again, all of it or nothing of it.
-fn reload(args: &GatewayArgs, engine: &Engine, gateway: &Gateway, secrets: &Secrets) {
-    match reloaded(args, engine, gateway, secrets) {
+fn reload(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books) {
+    match reloaded(args, engine, running, books) {
         Ok(()) => eprintln!("hapax: reloaded"),
         Err(failure) => eprintln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
 }
 
-fn reloaded(args: &GatewayArgs, engine: &Engine, gateway: &Gateway, secrets: &Secrets) -> Result<(), Failure> {
+fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books) -> Result<(), Failure> {
     let effective = Effective::read(args)?;
-    // Routes are checked against the new policies before either is in force.
-    let trial = Hapax::on(Arc::new(MemoryStore::default())).policies(effective.policies.clone()).build()?;
-    effective.config.build(&trial, secrets, None)?;
-    let before = gateway.setup();
-    let setup = effective.config.build(engine, secrets, Some(&before))?;
-    engine.reload(effective.policies);
-    gateway.reload(setup);
+    let setup = running.prepare(&effective, &effective.policies, engine)?;
+    books.policies(&effective.policies)?;
+    running.reload(setup, || engine.reload(effective.policies));
     Ok(())
 }

@@ -21,18 +21,19 @@ pub(crate) fn kept_in(directory: Option<&Path>) -> Result<Secret, Failure> {
     let failed = |why: String| Failure::Secret { path: path.clone(), why };
     let bytes = match directory {
         None => fresh().map_err(|error| failed(error.to_string()))?,
-        Some(directory) => match read(&path) {
-            Ok(text) => HEXLOWER_PERMISSIVE.decode(text.trim().as_bytes()).map_err(|_| {
+        Some(directory) => {
+            let text = match read(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => create(directory, &path),
+                read => read,
+            };
+            let text = text.map_err(|error| failed(error.to_string()))?;
+            HEXLOWER_PERMISSIVE.decode(text.trim().as_bytes()).map_err(|_| {
                 failed(
                     "it is damaged; restore it from a backup, since a new one makes strangers of all callers"
                         .to_owned(),
                 )
-            })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                create(directory, &path).map_err(|error| failed(error.to_string()))?
-            }
-            Err(error) => return Err(failed(error.to_string())),
-        },
+            })?
+        }
     };
     Secret::new(&bytes).map_err(|error| failed(error.to_string()))
 }
@@ -48,17 +49,22 @@ fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Whole or not at all: written beside, then moved into place.
-fn create(directory: &Path, path: &Path) -> io::Result<Vec<u8>> {
-    let bytes = fresh()?;
-    let beside = directory.join(format!("{NAME}.new"));
+/// Whole or not at all: written beside, then linked into place. If another process was there first, its secret is ours.
+fn create(directory: &Path, path: &Path) -> io::Result<String> {
+    let text = HEXLOWER_PERMISSIVE.encode(&fresh()?);
+    let beside = directory.join(format!("{NAME}.{}", std::process::id()));
     let _ = fs::remove_file(&beside);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    file.write_all(HEXLOWER_PERMISSIVE.encode(&bytes).as_bytes())?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&beside, path)?;
+    let linked = fs::hard_link(&beside, path);
+    fs::remove_file(&beside)?;
     File::open(directory)?.sync_all()?;
-    Ok(bytes)
+    match linked {
+        Ok(()) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(path),
+        Err(error) => Err(error),
+    }
 }
 
 fn fresh() -> io::Result<Vec<u8>> {

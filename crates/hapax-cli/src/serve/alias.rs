@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use hapax::{
     Millis, Policies, Policy, Preset, Span,
-    identity::Surface,
-    policy::{Capacity, OnInFlight, Treatment},
+    identity::{KeySource, Pointer, Surface},
+    policy::{Capacity, Mode, OnInFlight, Treatment},
 };
 use hapax_engine::policy_file::{Report, Section, value};
 use toml::de::DeTable;
@@ -53,48 +53,84 @@ struct Alias {
     name: &'static str,
     surface: &'static str,
     knob: &'static str,
+    kind: Kind,
     set: fn(&mut Policy, u64),
+}
+
+/// What a name takes: `true` as a number of seconds would be a lease of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Parts of a second are rounded up.
+    Duration,
+    Count,
+    Flag,
+}
+
+impl Kind {
+    fn read(self, text: &str) -> Result<u64, &'static str> {
+        match self {
+            Self::Flag => match text {
+                "true" | "1" => Ok(1),
+                "false" | "0" => Ok(0),
+                _ => Err("true or false"),
+            },
+            Self::Count => {
+                text.replace('_', "").parse().ok().filter(|count| *count > 0).ok_or("a whole number from 1 on")
+            }
+            Self::Duration => {
+                let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0 && *number < 1e15);
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
+                number.map(|number| number.ceil() as u64).ok_or("a number from 0 on")
+            }
+        }
+    }
 }
 
 fn seconds(value: u64) -> Span {
     Span::For(Millis::from_secs(value))
 }
 
-const ALIASES: [Alias; 9] = [
+const ALIASES: [Alias; 11] = [
     Alias {
         name: "IDEMPOTENCY_PENDING_TTL_SECONDS",
         surface: "job",
         knob: "lease",
+        kind: Kind::Duration,
         set: |policy, value| policy.lease = Millis::from_secs(value),
     },
     Alias {
         name: "IDEMPOTENCY_COMMITTED_TTL_SECONDS",
         surface: "job",
         knob: "success",
+        kind: Kind::Duration,
         set: |policy, value| policy.success = seconds(value),
     },
     Alias {
         name: "IDEMPOTENCY_REJECTED_TTL_SECONDS",
         surface: "job",
         knob: "final_failure",
+        kind: Kind::Duration,
         set: |policy, value| policy.final_failure = Treatment::Replay(seconds(value)),
     },
     Alias {
         name: "IDEMPOTENCY_MAX_ENTRIES",
         surface: "job",
         knob: "capacity",
+        kind: Kind::Count,
         set: |policy, value| policy.capacity = Capacity::of(value, policy.capacity.on_full),
     },
     Alias {
         name: "IDEMPOTENCY_CLEANUP_INTERVAL_SECONDS",
         surface: "job",
         knob: "sweep",
+        kind: Kind::Duration,
         set: |policy, value| policy.sweep = Millis::from_secs(value),
     },
     Alias {
         name: "IDEMPOTENCY_WAIT_FOR_PENDING",
         surface: "job",
         knob: "on_in_flight",
+        kind: Kind::Flag,
         set: |policy, value| {
             if value == 0 {
                 policy.on_in_flight = OnInFlight::Reject;
@@ -105,6 +141,7 @@ const ALIASES: [Alias; 9] = [
         name: "IDEMPOTENCY_PENDING_WAIT_TIMEOUT",
         surface: "job",
         knob: "on_in_flight",
+        kind: Kind::Duration,
         set: |policy, value| {
             if let OnInFlight::Wait { most } = &mut policy.on_in_flight {
                 *most = Millis::from_secs(value);
@@ -115,6 +152,7 @@ const ALIASES: [Alias; 9] = [
         name: "default_ttl_hours",
         surface: "api",
         knob: "success",
+        kind: Kind::Duration,
         set: |policy, value| {
             policy.success = Span::For(Millis::from_hours(value));
             policy.final_failure = Treatment::Replay(Span::For(Millis::from_hours(value)));
@@ -124,9 +162,74 @@ const ALIASES: [Alias; 9] = [
         name: "processing_ttl_seconds",
         surface: "api",
         knob: "lease",
+        kind: Kind::Duration,
         set: |policy, value| policy.lease = Millis::from_secs(value),
     },
+    Alias {
+        name: "enabled",
+        surface: "api",
+        knob: "mode",
+        kind: Kind::Flag,
+        // Switched off: everything runs, and what would have been stopped is still counted.
+        set: |policy, value| policy.mode = if value == 0 { Mode::Shadow } else { Mode::Enforce },
+    },
+    Alias {
+        name: "auto_generate_keys",
+        surface: "api",
+        knob: "key",
+        kind: Kind::Flag,
+        set: |policy, value| policy.key.source = Some(sources(value != 0)),
+    },
 ];
+
+/// Variables that begin as the seeds' do and are none of them: a slip that would silently change nothing.
+fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
+    const PREFIX: &str = "IDEMPOTENCY_";
+    let known: Vec<&str> = ALIASES.iter().map(|alias| alias.name).filter(|name| name.starts_with(PREFIX)).collect();
+    let unknown = environment.keys().find(|name| name.starts_with(PREFIX) && !known.contains(&name.as_str()));
+    unknown.map_or(Ok(()), |name| {
+        let rule = format!("unknown variable{}", hapax_engine::policy_file::suggest::or_one_of(name, &known));
+        Err(Failure::Setting { name: name.clone(), from: "environment".to_owned(), rule })
+    })
+}
+
+/// Where the seed looks for a key; and whether one is made from the request where there is none.
+fn sources(automatic: bool) -> Vec<KeySource> {
+    let mut sources = vec![KeySource::Header("Idempotency-Key".to_owned())];
+    sources.extend(Pointer::parse("/idempotency_key").map(KeySource::JsonPointer));
+    sources.extend(automatic.then_some(KeySource::Automatic));
+    sources
+}
+
+/// What has no place here, and what to do instead. Nothing is read and then ignored.
+fn without_a_place(policies: &Policies, seed: &Seed) -> Result<(), Failure> {
+    let said = |wanted: &str| seed.iter().find(|(name, _)| *name == wanted).map(|(_, given)| given);
+    let wrong = |name: &str, given: &Given, rule: String| {
+        Err(Failure::Setting { name: name.to_owned(), from: given.from.clone(), rule })
+    };
+    if let Some(given) = said("key_prefix") {
+        let rule = "records have no names that could begin with it: a directory is one store, and on Redis ours begin with \
+                    `hapax:`; remove it, and give each system a store or tenants of its own";
+        return wrong("key_prefix", given, rule.to_owned());
+    }
+    let Some(given) = said("timestamp_bucket_seconds") else { return Ok(()) };
+    let name = "timestamp_bucket_seconds";
+    if said("auto_generate_keys").is_some_and(|given| given.value == "false") {
+        return wrong(name, given, "no keys are made, so there is nothing to put into buckets; remove it".to_owned());
+    }
+    let api = Surface::new("api").map_err(|error| Failure::Flag("surface", error.to_string()))?;
+    let kept = policies.iter().find(|(surface, _)| **surface == api).map(|(_, policy)| policy.success);
+    let kept = kept.unwrap_or_else(|| Preset::Api.policy().success);
+    if given.value.parse().is_ok_and(|value| kept == seconds(value)) {
+        return Ok(());
+    }
+    let rule = format!(
+        "a key made from a request names it for as long as its answer is kept, now {kept}, and not until the next full \
+         bucket; remove it, or set `success = \"{}s\"` under [surface.api] (here `default_ttl_hours`)",
+        given.value
+    );
+    wrong(name, given, rule)
+}
 
 /// Puts the seeds' names into the policies; what was changed, and from where.
 pub(super) fn apply(
@@ -135,6 +238,7 @@ pub(super) fn apply(
     seed: &Seed,
     environment: &BTreeMap<String, String>,
 ) -> Result<Vec<(String, Given)>, Failure> {
+    unknown_variables(environment)?;
     let mut said: Vec<(&Alias, Given)> = Vec::new();
     for alias in &ALIASES {
         let in_environment =
@@ -150,17 +254,8 @@ pub(super) fn apply(
     };
     for (alias, given) in &said {
         let wrong = |rule: String| Failure::Setting { name: alias.name.to_owned(), from: given.from.clone(), rule };
-        let value = match given.value.trim().to_lowercase().as_str() {
-            "true" => 1,
-            "false" => 0,
-            text => text.parse::<f64>().ok().filter(|value| *value >= 0.0 && *value < 1e15).map_or_else(
-                || Err(wrong("a number, or true or false".to_owned())),
-                |value| {
-                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
-                    Ok(value.ceil() as u64)
-                },
-            )?,
-        };
+        let value = alias.kind.read(given.value.trim().to_lowercase().as_str());
+        let value = value.map_err(|rule| wrong(rule.to_owned()))?;
         let surface = Surface::new(alias.surface).map_err(|error| wrong(error.to_string()))?;
         let native = policies.iter().find(|(known, _)| **known == surface).map(|(_, policy)| Policy::clone(policy));
         let preset = if alias.surface == "job" { Preset::Job } else { Preset::Api };
@@ -176,5 +271,6 @@ pub(super) fn apply(
         }
         policies.set(surface, after).map_err(|error| wrong(error.to_string()))?;
     }
+    without_a_place(policies, seed)?;
     Ok(said.into_iter().map(|(alias, given)| (alias.name.to_owned(), given)).collect())
 }

@@ -2,15 +2,18 @@
 
 pub(crate) mod alias;
 pub(crate) mod args;
+mod gateway;
+mod queue;
 pub(crate) mod settings;
 mod socket;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use hapax::{Hapax, Ledger};
+use hapax::{Engine, Hapax, Ledger, Span};
+use hapax_gateway::inbound::TlsFiles;
 use hapax_server::{
-    Auth, Format, Gauge, Keys, Level, Limits, Log, Server,
-    audit::{Action, Audit},
+    Auth, Format, Gauge, Keys, Level, Limits, Log, Server, Traced, Tracer,
+    audit::{Action, Audit, AuditOptions},
 };
 use tokio::{
     net::TcpListener,
@@ -19,54 +22,104 @@ use tokio::{
 
 use crate::{failure::Failure, gateway::kept_secret, store};
 use args::ServeArgs;
+use gateway::Beside;
 use settings::Settings;
 pub(crate) use socket::{bind as bind_socket, path_in as socket_in, remove as remove_socket};
 
 pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
+    crate::files::take_all();
     let settings = Settings::read(&args)?;
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
-    let opened = store::open(settings.get("store"))?;
+    let (retry, granted) = queue::retry()?;
+    let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
-    let engine = Hapax::on(Arc::clone(&opened.store))
+    let _held = opened.hold()?;
+    let (tracer, exporter) = match settings.get("otlp") {
+        "off" => (None, None),
+        endpoint => {
+            let (tracer, exporter) = Tracer::to(endpoint, settings.number("otlp_one_in")? as u64)?;
+            (Some(tracer), Some(exporter))
+        }
+    };
+    let mut store = Arc::clone(&opened.store);
+    if tracer.is_some() {
+        store = Arc::new(Traced::around(store));
+    }
+    let beside = gateway::wanted(&args, settings.get("store"))?;
+    let secret = kept_secret(directory.as_deref())?;
+    let engine = Hapax::on(store)
         .policies(settings.policies.clone())
-        .settings(hapax::Settings { waiters: settings.number("waiters")?, ..hapax::Settings::default() })
-        .secret(kept_secret(directory.as_deref())?)
+        .settings(hapax::Settings {
+            waiters: settings.number("waiters")?,
+            demand_durable: settings.get("durability") == "durable",
+            ..hapax::Settings::default()
+        })
+        .secret(secret.clone())
         .build()?;
+    store::agree(&engine).await?;
     let durability = opened.store.durability();
-    let (audit, torn) = audit_of(directory.as_deref())?;
+    let (audit, torn) = audit_of(directory.as_deref(), &settings)?;
     let log = log_of(&settings);
     let auth = auth_of(settings.get("keys"))?;
     let without_keys = matches!(auth, Auth::None);
-    let mut builder = Server::builder(engine).auth(auth).limits(limits_of(&settings)?).log(log).audit(audit);
+    let mut builder = Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log).audit(audit);
+    if settings.get("keys") != "none" {
+        builder = builder.key_file(hapax_server::KeyFile::at(settings.get("keys")));
+    }
     builder = builder.providers(settings.providers.clone());
     if let Some(ledger) = &opened.ledger {
         let ledger = Arc::clone(ledger);
         builder = builder.gauges(move || gauges(&ledger));
     }
+    if let Some(tracer) = tracer {
+        builder = builder.tracer(tracer);
+    }
     let server = builder.build()?;
+    let exporting = exporter.map(|exporter| tokio::spawn(exporter.run()));
 
+    let tls = match (settings.get("tls_certificate"), settings.get("tls_key")) {
+        ("none", _) | (_, "none") => None,
+        (certificate, key) => Some(TlsFiles { certificate: certificate.into(), key: key.into() }.server()?),
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let public = listen(settings.get("listen")).await?;
     let admin = match settings.get("admin") {
         "off" => None,
         address => Some(listen(address).await?),
     };
     let at = |listener: &TcpListener| listener.local_addr().map_or_else(|_| String::new(), |at| at.to_string());
+    // A door that must not be opened is said before anything else is.
+    for listener in [&public].into_iter().chain(&admin) {
+        server.may_serve(listener)?;
+    }
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
+    let gateway = gateway::start(beside, &engine, secret).await?;
     note(&server, Action::Started, "")?;
 
-    eprintln!("hapax serve on http://{}", at(&public));
-    eprintln!("  page      http://{}/", at(&public));
-    eprintln!("  records   {}, which promises: {durability}", settings.get("store"));
+    eprintln!("hapax serve on {scheme}://{}", at(&public));
+    eprintln!("  page      {scheme}://{}/", at(&public));
+    if let Some(gateway) = &gateway {
+        gateway.say_hello();
+    }
+    eprintln!("  records   {}, which promises: {durability}", store::shown(settings.get("store")));
     match &admin {
-        Some(listener) => eprintln!("  admin     http://{}/ (all tenants)", at(listener)),
+        Some(listener) => eprintln!("  admin     {scheme}://{}/ (all tenants)", at(listener)),
         None => eprintln!("  admin     off"),
     }
     if let Some(cut) = torn {
         eprintln!("  audit     {cut} bytes of an unfinished row were cut off, and a row says so");
+    }
+    store::warn_if_forgetful(&*opened.store, &settings.policies);
+    let connections = settings.number("connections")? as u64;
+    if let Some(most) = crate::files::most().filter(|most| *most < connections) {
+        eprintln!(
+            "hapax: warning: this process may have {most} files open, fewer than the {connections} connections that it \
+             would take; raise the limit (`ulimit -n`), or lower `connections`"
+        );
     }
     if without_keys {
         eprintln!(
@@ -84,11 +137,15 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         });
     }
     if let Some(admin) = admin {
-        let server = server.clone();
-        doors.spawn(async move { server.serve_admin(admin).await });
+        let (server, tls) = (server.clone(), tls.clone());
+        doors.spawn(async move { server.serve_admin_over(admin, tls).await });
     }
     let public_server = server.clone();
-    doors.spawn(async move { public_server.serve(public).await });
+    doors.spawn(async move { public_server.serve_over(public, tls).await });
+    let keeping = tokio::spawn({
+        let server = server.clone();
+        async move { server.keep_queue(retry, &granted).await }
+    });
     let books = tokio::spawn({
         let server = server.clone();
         async move { server.keep_books().await }
@@ -97,7 +154,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload(&args, &server),
+            _ = hangup.recv() => reload(&args, &server, &engine, gateway.as_ref()),
+            () = gateway::tidy(gateway.as_ref()) => {}
             Some(ended) = doors.join_next() => {
                 // A door that cannot be opened is a mistake in the settings, and no reason to serve by half.
                 if let Ok(Err(error)) = ended {
@@ -107,27 +165,50 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         }
     }
     eprintln!("hapax: stopping");
+    if let Some(gateway) = &gateway {
+        gateway.running.stop();
+    }
     server.stop();
     while doors.join_next().await.is_some() {}
-    let _ended = books.await;
+    let mut unfinished = Ok(());
+    if let Some(gateway) = gateway {
+        let live = gateway.running.live();
+        unfinished = tokio::select! {
+            ended = gateway.running.ended() => ended,
+            _ = terminate.recv() => Err(Failure::Unfinished(live.count())),
+            _ = interrupt.recv() => Err(Failure::Unfinished(live.count())),
+        };
+    }
+    let _ended = (books.await, keeping.await);
     note(&server, Action::Stopped, "")?;
     server.audit().checkpoint().map_err(hapax_server::ServerError::from)?;
     if let Some(directory) = &directory {
         socket::remove(directory);
     }
+    drop(server);
+    if let Some(exporting) = exporting {
+        // With the server its tracer is gone, so the exporter sends what is left and ends.
+        let _in_time = tokio::time::timeout(Duration::from_secs(2), exporting).await;
+    }
+    unfinished?;
     eprintln!("hapax: stopped");
     Ok(())
 }
 
-fn note(server: &Server, action: Action, subject: &str) -> Result<(), Failure> {
+pub(crate) fn note(server: &Server, action: Action, subject: &str) -> Result<(), Failure> {
     let detail = serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "process": std::process::id() });
     server.audit().append("hapax", action, subject, detail).map_err(hapax_server::ServerError::from)?;
     Ok(())
 }
 
-fn audit_of(directory: Option<&Path>) -> Result<(Audit, Option<u64>), Failure> {
+fn audit_of(directory: Option<&Path>, settings: &Settings) -> Result<(Audit, Option<u64>), Failure> {
     let Some(directory) = directory else { return Ok((Audit::in_memory(), None)) };
-    let (audit, opened) = Audit::open(directory).map_err(hapax_server::ServerError::from)?;
+    let keep = match settings.span("audit_keep")? {
+        Span::Forever => None,
+        Span::For(length) => Some(Duration::from_millis(length.0)),
+    };
+    let options = AuditOptions { file_bytes: settings.number("audit_file_bytes")? as u64, keep };
+    let (audit, opened) = Audit::open_with(directory, options).map_err(hapax_server::ServerError::from)?;
     Ok((audit, (opened.cut > 0).then_some(opened.cut)))
 }
 
@@ -149,6 +230,8 @@ fn log_of(settings: &Settings) -> Log {
 fn limits_of(settings: &Settings) -> Result<Limits, Failure> {
     Ok(Limits {
         connections: settings.number("connections")?,
+        // A quarter is left to others, however many one address asks for.
+        connections_per_peer: settings.number("connections")?.div_ceil(4).saturating_mul(3),
         body: settings.number("body_bytes")?,
         readers: settings.number("readers")?,
         readers_per_tenant: settings.number("readers_per_tenant")?,
@@ -162,19 +245,25 @@ async fn listen(address: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| Failure::Listen { address: address.to_owned(), error })
 }
 
-/// Puts keys and policies in force again, all of it or nothing of it.
-fn reload(args: &ServeArgs, server: &Server) {
-    let read = Settings::read(args).and_then(|settings| Ok((auth_of(settings.get("keys"))?, settings.policies)));
-    match read {
-        Ok((auth, policies)) => {
-            if let Err(error) = server.reload(auth, policies, "signal HUP") {
-                eprintln!("hapax: not reloaded, all stays as it was: {error}");
-            } else {
-                eprintln!("hapax: reloaded");
-            }
-        }
+/// Puts keys, policies and routes in force again, all of it or nothing of it.
+fn reload(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<&Beside>) {
+    match reloaded(args, server, engine, gateway) {
+        Ok(()) => eprintln!("hapax: reloaded"),
         Err(failure) => eprintln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
+}
+
+fn reloaded(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<&Beside>) -> Result<(), Failure> {
+    let settings = Settings::read(args)?;
+    let auth = auth_of(settings.get("keys"))?;
+    let wanted = gateway::wanted(args, settings.get("store"))?;
+    let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
+    let Some((gateway, setup)) = gateway.zip(setup) else {
+        return Ok(server.reload(auth, settings.policies, "signal HUP")?);
+    };
+    let mut done = Ok(());
+    gateway.running.reload(setup, || done = server.reload(auth, settings.policies, "signal HUP"));
+    Ok(done?)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "metrics are floating-point numbers")]

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hapax::{Policies, Providers};
+use hapax::{Policies, Providers, Span};
 use hapax_engine::policy_file::{PolicyFileWarning, Report, Section, value};
 use toml::de::{DeTable, DeValue};
 
@@ -20,10 +20,12 @@ pub(crate) struct Given {
 }
 
 /// Every knob of `serve` with its default. Their names are the file's keys, and with `HAPAX_` the environment's.
-pub(super) const KNOBS: [(&str, &str); 13] = [
+pub(super) const KNOBS: [(&str, &str); 21] = [
     ("listen", "127.0.0.1:7878"),
     ("admin", "127.0.0.1:7879"),
-    ("store", "file:./hapax-data"),
+    ("store", crate::store::DEFAULT),
+    ("data", crate::store::DATA),
+    ("durability", "any"),
     ("keys", "none"),
     ("log", "info"),
     ("log_format", "text"),
@@ -34,11 +36,18 @@ pub(super) const KNOBS: [(&str, &str); 13] = [
     ("reader_seconds", "3600"),
     ("begins_per_tenant", "4096"),
     ("waiters", "10000"),
+    ("tls_certificate", "none"),
+    ("tls_key", "none"),
+    ("otlp", "off"),
+    ("otlp_one_in", "1"),
+    ("audit_file_bytes", "16777216"),
+    ("audit_keep", "forever"),
 ];
 
 const FILE: &str = "hapax.toml";
 /// Other readers' tables.
-const OTHERS: [&str; 8] = ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
+pub(crate) const OTHERS: [&str; 8] =
+    ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
 
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -89,14 +98,25 @@ impl Settings {
             ("listen", &args.listen),
             ("admin", &args.admin),
             ("store", &args.store),
+            ("data", &args.data),
+            ("durability", &args.durability),
             ("keys", &args.keys),
             ("log", &args.log),
             ("log_format", &args.log_format),
+            ("tls_certificate", &args.tls_certificate),
+            ("tls_key", &args.tls_key),
         ];
         for (name, value) in flags {
             if let Some(value) = value {
                 knobs.insert(name, given(value, &format!("flag, --{}", name.replace('_', "-"))));
             }
+        }
+        // Without a word about the store it is the data directory.
+        if let (Some(store), Some(data)) = (knobs.get("store"), knobs.get("data"))
+            && store.from == "default"
+        {
+            let store = given(&format!("file:{}", data.value), &data.from.clone());
+            knobs.insert("store", store);
         }
         let aliases = alias::apply(&mut policies, text, &seed, environment)?;
         let providers = Providers::beside(text).map_err(|error| Failure::Setting {
@@ -122,12 +142,22 @@ impl Settings {
         })
     }
 
+    /// A length of time, or `forever`.
+    pub(crate) fn span(&self, name: &str) -> Result<Span, Failure> {
+        let text = DeValue::String(self.get(name).to_owned().into());
+        value::span(&text).map_err(|rule| {
+            let from = self.knobs.get(name).map_or_else(String::new, |given| given.from.clone());
+            Failure::Setting { name: name.to_owned(), from, rule }
+        })
+    }
+
     fn check(&self) -> Result<(), Failure> {
         for (name, default) in KNOBS {
             if default.parse::<u64>().is_ok() {
                 self.number(name)?;
             }
         }
+        self.span("audit_keep")?;
         let wrong = |name: &str, rule: &str| Failure::Setting {
             name: name.to_owned(),
             from: self.knobs.get(name).map_or_else(String::new, |given| given.from.clone()),
@@ -135,6 +165,12 @@ impl Settings {
         };
         if !["debug", "info", "warn", "error", "off"].contains(&self.get("log")) {
             return Err(wrong("log", "debug, info, warn, error or off"));
+        }
+        if !["any", "durable"].contains(&self.get("durability")) {
+            return Err(wrong("durability", "any or durable"));
+        }
+        if (self.get("tls_certificate") == "none") != (self.get("tls_key") == "none") {
+            return Err(wrong("tls_key", "certificate and key come together; name both, or neither"));
         }
         if !["text", "json"].contains(&self.get("log_format")) {
             return Err(wrong("log_format", "text or json"));
@@ -178,8 +214,7 @@ fn in_file(root: &DeTable<'_>, report: &mut Report<'_>, shown: &str) -> InFile {
 
 /// Variables that begin as ours do and are none of ours: a slip that would silently change nothing.
 fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
-    const MORE: [&str; 9] =
-        ["config", "upstream", "tenant", "tls_certificate", "tls_key", "seed", "url", "api_key", "data"];
+    const MORE: [&str; 7] = ["config", "upstream", "tenant", "seed", "url", "api_key", "ca"];
     let known: Vec<&str> = KNOBS.iter().map(|(name, _)| *name).chain(MORE).collect();
     for variable in environment.keys() {
         let Some(name) = variable.strip_prefix("HAPAX_").map(str::to_lowercase) else { continue };
@@ -227,6 +262,22 @@ mod tests {
         assert!(error.contains("a number from 1 on"), "{error}");
     }
 
+    /// What was read and had no effect before: now it has one, or says what to do instead.
+    #[test]
+    fn no_name_of_the_seeds_is_read_and_ignored() {
+        let plain = ServeArgs::default();
+        let says = |text: &str| merged(&format!("[idempotency]\n{text}\n"), &[], &plain).map(drop);
+        let error = says("key_prefix = \"idempotency\"").unwrap_err();
+        assert!(error.contains("key_prefix") && error.contains("remove it"), "{error}");
+        // Five minutes is how long the preset keeps an answer, so this says nothing new.
+        says("timestamp_bucket_seconds = 300").unwrap();
+        says("timestamp_bucket_seconds = 300\nauto_generate_keys = true").unwrap();
+        let error = says("timestamp_bucket_seconds = 300\ndefault_ttl_hours = 24").unwrap_err();
+        assert!(error.contains("now 1d") && error.contains("success = \"300s\""), "{error}");
+        let error = says("timestamp_bucket_seconds = 300\nauto_generate_keys = false").unwrap_err();
+        assert!(error.contains("no keys are made"), "{error}");
+    }
+
     #[test]
     fn the_seeds_names_work_and_a_contradiction_is_refused() {
         let plain = ServeArgs::default();
@@ -245,8 +296,27 @@ mod tests {
         let api = hapax::identity::Surface::new("api").unwrap();
         assert_eq!(settings.policies.of(&api).success.to_string(), "1d");
         assert_eq!(settings.policies.of(&api).lease, hapax::Millis::from_secs(60));
+        let off = "[idempotency]\nenabled = false\nauto_generate_keys = false\n";
+        let settings = merged(off, &[], &plain).unwrap();
+        assert_eq!(settings.policies.of(&api).mode, hapax::policy::Mode::Shadow);
+        assert_eq!(settings.policies.of(&api).key.source.as_ref().unwrap().len(), 2, "none is made");
+        let error = merged(
+            "[surface.api]\npreset = \"api\"\nmode = \"enforce\"\n[idempotency]\nenabled = false\n",
+            &[],
+            &plain,
+        );
+        assert!(error.unwrap_err().contains("two different values"));
         let error = merged("[idempotency]\ndefault_ttl_houres = 24\n", &[], &plain).unwrap_err();
         assert!(error.contains("did you mean `default_ttl_hours`"), "{error}");
+        for (name, value, rule) in [
+            ("IDEMPOTENCY_PENDING_TTL_SECONDS", "true", "a number from 0 on"),
+            ("IDEMPOTENCY_WAIT_FOR_PENDING", "30", "true or false"),
+            ("IDEMPOTENCY_MAX_ENTRIES", "1.5", "a whole number"),
+            ("IDEMPOTENCY_PENDING_TTL_SECOND", "90", "did you mean `IDEMPOTENCY_PENDING_TTL_SECONDS`"),
+        ] {
+            let error = merged("", &[(name, value)], &plain).unwrap_err();
+            assert!(error.contains(name) && error.contains(rule), "{error}");
+        }
         let error = merged("", &[("IDEMPOTENCY_MAX_ENTRIES", "many")], &plain).unwrap_err();
         assert!(error.contains("IDEMPOTENCY_MAX_ENTRIES"), "{error}");
     }

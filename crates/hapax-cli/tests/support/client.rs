@@ -36,11 +36,16 @@ pub struct Conn(BufReader<TcpStream>);
 
 impl Conn {
     pub fn to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
-        Self(BufReader::new(stream))
+        Self::try_to(address).unwrap()
+    }
+
+    /// For servers that may be gone.
+    pub fn try_to(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+        Ok(Self(BufReader::new(stream)))
     }
 
     pub fn stream(&self) -> &TcpStream {

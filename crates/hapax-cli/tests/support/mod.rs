@@ -5,10 +5,14 @@
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
 mod client;
+mod daemon;
+pub mod http2;
 mod process;
+pub mod stores;
 mod upstream;
 
 pub use client::{Answer, Conn, get, post, request};
+pub use daemon::Daemon;
 pub use process::{Dir, Gateway, Start};
 pub use upstream::{Asked, Reply, Upstream};
 

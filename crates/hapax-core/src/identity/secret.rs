@@ -62,6 +62,15 @@ impl Secret {
         data_encoding::HEXLOWER.encode(&mac.finalize().into_bytes())
     }
 
+    /// What tells this secret from any other, without giving it away.
+    #[must_use]
+    pub fn digest(&self, purpose: &str) -> [u8; 32] {
+        let mut mac = self.start();
+        mac.update(&(purpose.len() as u64).to_be_bytes());
+        mac.update(purpose.as_bytes());
+        mac.finalize().into_bytes().into()
+    }
+
     /// The bytes behind [`Secret::short_hash`].
     #[must_use]
     pub fn short_digest(&self, key: &Key) -> [u8; 8] {

@@ -193,6 +193,8 @@ pub struct Policy {
     pub capacity: Capacity,
     pub admission: Option<Admission>,
     pub on_store_error: OnStoreError,
+    /// The classes above idempotent that may run on a shared store which may forget what it acknowledged.
+    pub best_effort: [bool; 5],
     pub capture: Capture,
     pub fingerprint: FingerprintRules,
     pub key: KeyRules,
@@ -229,6 +231,12 @@ impl Policy {
     #[must_use]
     pub fn lapse_for(&self, effect: Effect) -> OnLapse {
         self.on_lapse[effect as usize].unwrap_or(if effect.may_rerun() { OnLapse::Open } else { OnLapse::InDoubt })
+    }
+
+    /// Whether an effect of this class may run where its record may be forgotten: then a retry would run it again.
+    #[must_use]
+    pub const fn may_be_forgotten(&self, effect: Effect) -> bool {
+        effect.may_rerun() || self.best_effort[effect as usize]
     }
 
     #[must_use]

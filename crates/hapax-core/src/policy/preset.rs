@@ -143,6 +143,7 @@ fn standard(name: &str) -> Policy {
         capacity: Capacity::of(100_000_000, OnFull::RejectNew),
         admission: None,
         on_store_error: OnStoreError::FailClosed,
+        best_effort: [false; 5],
         capture: Capture {
             keep: Keep::Whole,
             max_body: 1024 * 1024,

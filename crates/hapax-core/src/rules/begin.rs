@@ -95,6 +95,7 @@ fn find(policy: &Policy, before: &Before<'_>, asking: &Asking<'_>) -> Found {
             decided_wall: stone.decided_wall,
             expires: stone.retention.end(at(stone.decided)),
             attempt: record.attempt.number,
+            asked_first: record.about.principal.clone(),
         })),
         State::Pending(_) if mine => Found::Run(Run::SameTicket),
         State::Pending(_) => Found::Answer(in_flight(policy, record, before)),
@@ -154,6 +155,7 @@ fn replay_of(record: &Record, done: &Final) -> Replay {
         decided_wall: done.decided_wall,
         expires: done.retention.end(at(done.decided)),
         attempt: record.attempt.number,
+        asked_first: record.about.principal.clone(),
     }
 }
 

@@ -10,6 +10,7 @@ mod lease;
 mod read;
 mod resolve;
 mod sweep;
+mod windows;
 
 use std::{borrow::Borrow, sync::Arc};
 
@@ -24,7 +25,8 @@ use crate::{
 };
 
 pub use begin::{Waiting, final_answer, judge_waiter};
-pub use read::{as_read, lease_end, window_end};
+pub use read::{as_read, lease_end};
+pub use windows::{Window, Windows, kept_for, window_end, windows};
 
 /// A record as the store returned it.
 #[derive(Clone, Copy, Debug)]

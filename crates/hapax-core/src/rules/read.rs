@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use crate::{
-    Anchor, Span, Stamp,
-    policy::{AfterWindow, OnLapse},
+    Anchor, Stamp,
+    policy::OnLapse,
     record::{End, Final, InDoubt, Lease, Open, Pending, Record, State, Tombstone},
 };
+
+use super::windows::window_end;
 
 /// The record as it reads at `now`, or `None` if it reads as absent.
 #[must_use]
@@ -51,26 +53,6 @@ pub fn as_read(record: &Record, now: Stamp) -> Option<Cow<'_, Record>> {
 #[must_use]
 pub fn lease_end(lease: &Lease) -> Stamp {
     at(lease.from).plus(lease.length)
-}
-
-/// When the state's own window ends, if it ends: the lease of a pending record is not such a window.
-#[must_use]
-pub fn window_end(record: &Record) -> Option<Stamp> {
-    match &record.state {
-        State::Pending(_) | State::InDoubt(_) => None,
-        State::Open(open) => record.rules.open_retention.end(at(open.since)),
-        State::Committed(_) if record.is_held() => None,
-        State::Committed(done) | State::Rejected(done) => done.retention.end(at(done.decided)),
-        State::Tombstone(stone) => tombstone_span(record, stone.retention).end(at(stone.decided)),
-    }
-}
-
-/// How long a tombstone stands, counted from the outcome.
-pub(super) const fn tombstone_span(record: &Record, retention: Span) -> Span {
-    match record.rules.after_window {
-        AfterWindow::Refuse => retention.then(record.rules.tombstone_retention),
-        AfterWindow::New => retention,
-    }
 }
 
 /// What is left when the body goes.

@@ -182,7 +182,7 @@ impl Activity {
         let renamed = self.engine.activity_call(&self.tenant, key);
         self.call = match (self.call.prepared, renamed.prepared) {
             (Ok(old), Ok(new)) => {
-                let prepared = crate::call::Prepared { id: new.id, about: new.about, ..old };
+                let prepared = old.named_like(new);
                 Call { engine: self.engine.clone(), prepared: Ok(prepared) }
             }
             (Err(error), _) | (_, Err(error)) => Call { engine: self.engine.clone(), prepared: Err(error) },
@@ -241,6 +241,11 @@ impl Activity {
 
     pub fn id(&self) -> Result<Id, EngineError> {
         self.call.id()
+    }
+
+    /// What stands for the key in logs.
+    pub fn key_hash(&self) -> Result<[u8; 8], EngineError> {
+        self.call.key_hash()
     }
 
     /// Declares what undoes it, with an input that its answer holds.

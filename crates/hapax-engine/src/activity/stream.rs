@@ -4,7 +4,7 @@ use hapax_core::{Body, Outcome, OutcomeClass, Recorded, policy::OnUncaptured};
 use tokio::task::JoinHandle;
 
 use super::{Activity, Outgoing};
-use crate::{begin::Begun, engine::Engine, error::EngineError, steps::Stepped};
+use crate::{begin::Begun, engine::Engine, error::EngineError, leased::Settled};
 
 /// What is to be done about a stream.
 #[derive(Debug)]
@@ -40,17 +40,17 @@ impl ActivityStream {
         &self.outgoing
     }
 
-    /// Records the end. Say it before the last bytes are given on.
-    pub async fn end(self, status: u16, length: u64, digest: [u8; 32]) -> Result<Stepped, EngineError> {
+    /// Records the end. Say it before the last bytes are given on. What the store cannot take now is offered again.
+    pub async fn end(self, status: u16, length: u64, digest: [u8; 32]) -> Settled {
         let mut outcome = Outcome::new(OutcomeClass::Success, Body::Uncaptured { length, digest });
         outcome.status = status;
-        self.outgoing.ticket.finish(&self.engine, outcome).await
+        self.outgoing.ticket.settle(&self.engine, outcome).await
     }
 
     /// The stream broke off: what came of the call is unknown, and its class says what follows.
-    pub async fn broken(self, why: &str) -> Result<Stepped, EngineError> {
+    pub async fn broken(self, why: &str) -> Settled {
         let outcome = Outcome::new(OutcomeClass::Unknown, Body::Inline(why.to_owned().into()));
-        self.outgoing.ticket.finish(&self.engine, outcome).await
+        self.outgoing.ticket.settle(&self.engine, outcome).await
     }
 }
 

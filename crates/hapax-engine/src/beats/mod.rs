@@ -11,7 +11,7 @@ use hapax_core::{
 
 use crate::{
     call::{Call, IntoTenant},
-    engine::{Engine, about},
+    engine::Engine,
     error::EngineError,
     group::{GroupError, GroupHandle, Turn},
     quota::NoRoom,
@@ -96,7 +96,7 @@ impl Engine {
         let key = Key::new(session, &Grammar::visible())?;
         let surface = Surface::new(SURFACE)?;
         let id = Id::derived("hapax.beats.v1", &[tenant.as_str().as_bytes(), session.as_bytes()]);
-        let about = Arc::new(about(&surface, &tenant, None, self.inner.secret.short_digest(&key)));
+        let about = self.inner.about(&surface, &tenant, &key);
         let policy = self.inner.policy(&surface);
         // A message has to be found for as long as its beat may be under way, and then for as long as its answer is kept.
         let kept = match policy.success_retention() {

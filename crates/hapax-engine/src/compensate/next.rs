@@ -72,7 +72,7 @@ fn said(begun: Begun) -> Said {
         Begun::Execute(ticket) => Said::Run(ticket),
         Begun::Replay(replayed) if replayed.replay.rejected => {
             let note = match &replayed.replay.answer {
-                Recorded::Whole(outcome) => crate::once::message_of(outcome),
+                Recorded::Whole(outcome) => crate::recorded::message_of(outcome),
                 Recorded::DigestOnly { .. } => String::new(),
             };
             Said::Mark(StepState::Failed, Some(note))

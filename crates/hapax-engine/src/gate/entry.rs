@@ -26,7 +26,14 @@ pub struct Answer {
 enum Kept {
     /// A success without status and headers, as `once` records it.
     Plain(Bytes),
-    Whole(Arc<Outcome>),
+    Whole(Arc<Whole>),
+}
+
+/// Behind one pointer, so that what few answers have costs the others nothing.
+#[derive(Debug)]
+struct Whole {
+    outcome: Outcome,
+    asked_first: Option<Arc<str>>,
 }
 
 /// No scheme has this number.
@@ -38,12 +45,15 @@ impl Answer {
         let Recorded::Whole(outcome) = &replay.answer else { return None };
         let kept = match &outcome.body {
             Body::Inline(bytes)
-                if outcome.class == OutcomeClass::Success && outcome.status == 0 && outcome.headers.is_empty() =>
+                if outcome.class == OutcomeClass::Success
+                    && outcome.status == 0
+                    && outcome.headers.is_empty()
+                    && replay.asked_first.is_none() =>
             {
                 Kept::Plain(bytes.clone())
             }
             Body::Empty | Body::Inline(_) | Body::Handle(_) | Body::Uncaptured { .. } => {
-                Kept::Whole(Arc::new(outcome.clone()))
+                Kept::Whole(Arc::new(Whole { outcome: outcome.clone(), asked_first: replay.asked_first.clone() }))
             }
             Body::Stored { .. } => return None,
         };
@@ -88,9 +98,9 @@ impl Answer {
     }
 
     pub(super) fn replay(&self) -> Replay {
-        let outcome = match &self.kept {
-            Kept::Plain(bytes) => Outcome::success(bytes.clone()),
-            Kept::Whole(outcome) => (**outcome).clone(),
+        let (outcome, asked_first) = match &self.kept {
+            Kept::Plain(bytes) => (Outcome::success(bytes.clone()), None),
+            Kept::Whole(whole) => (whole.outcome.clone(), whole.asked_first.clone()),
         };
         Replay {
             answer: Recorded::Whole(outcome),
@@ -98,6 +108,7 @@ impl Answer {
             decided_wall: self.decided_wall,
             expires: (self.expires != u64::MAX).then_some(Stamp(self.expires)),
             attempt: self.attempt,
+            asked_first,
         }
     }
 
@@ -105,14 +116,15 @@ impl Answer {
     pub(super) fn weight(&self) -> usize {
         match &self.kept {
             Kept::Plain(bytes) => bytes.len(),
-            Kept::Whole(outcome) => {
+            Kept::Whole(whole) => {
+                let outcome = &whole.outcome;
                 let headers: usize = outcome.headers.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
                 let body = match &outcome.body {
                     Body::Inline(bytes) => bytes.len(),
                     Body::Handle(handle) => handle.len(),
                     Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } => 0,
                 };
-                size_of::<Outcome>() + headers + body
+                size_of::<Whole>() + headers + body
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Closing a group: nothing starts any more, its members are let go, then it is kept as long as they are.
 
 use hapax_core::{
-    Command, Id, Millis, Span, Stamp, State, as_read,
+    Command, Id, Millis, Span, Stamp, State, Window, as_read,
     group::{GroupCommand, GroupReply},
+    kept_for,
     plan::{Plan, PlanCommand, apply_plan},
-    policy::AfterWindow,
-    window_end,
+    windows,
 };
 use hapax_store::StoreError;
 
@@ -54,14 +54,13 @@ impl Inner {
         let Some(record) = seen.record.as_deref().and_then(|record| as_read(record, now)) else {
             return Span::For(Millis::ZERO);
         };
-        let rest = match record.rules.after_window {
-            AfterWindow::Refuse => record.rules.tombstone_retention,
-            AfterWindow::New => Span::For(Millis::ZERO),
-        };
         match &record.state {
-            State::Pending(_) | State::InDoubt(_) => self.policy_of(&record.about).success_retention().then(rest),
-            State::Open(_) | State::Tombstone(_) => left_until(window_end(&record), now),
-            State::Committed(_) | State::Rejected(_) => left_until(window_end(&record), now).then(rest),
+            State::Pending(_) | State::InDoubt(_) => {
+                kept_for(&record, self.policy_of(&record.about).success_retention())
+            }
+            State::Open(_) | State::Tombstone(_) | State::Committed(_) | State::Rejected(_) => {
+                left_until(windows(&record).kept.and_then(Window::end), now)
+            }
         }
     }
 }

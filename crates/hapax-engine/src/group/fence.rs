@@ -40,7 +40,10 @@ impl Engine {
         // What can be undone is listed by the group, which is where undoing starts from.
         let compensated = prepared.ties.as_ref().is_some_and(|ties| ties.compensation.is_some());
         let effect = if compensated && !is_listed(prepared.effect) { Effect::Compensatable } else { prepared.effect };
-        Ok(Some(Prepared { epoch: Some(Epochs { caller, current }), effect, ..prepared.clone() }))
+        let mut now = prepared.clone();
+        now.epoch = Some(Epochs { caller, current });
+        now.effect = effect;
+        Ok(Some(now))
     }
 
     /// A begin that is a start is checked after its write and before its ticket is given. True: it was refused, and
@@ -62,7 +65,8 @@ impl Engine {
             return Ok(false);
         }
         let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
-        let taken_back = self.inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, command).await;
+        let taken_back =
+            self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), command).await;
         if taken_back.is_err() && whose == Nonces::Ours {
             self.disown_later(prepared, nonce, version);
         }
@@ -86,7 +90,8 @@ impl Engine {
         }
         let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
         // Where the store does not take it, the lapse says what it has to.
-        let _lapses = self.inner.carry(&prepared.policy, &prepared.id, seen, &prepared.about, command).await;
+        let _lapses =
+            self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), command).await;
     }
 }
 

@@ -22,7 +22,7 @@ use hapax_store::{Level, StoreError};
 
 use crate::{
     call::{Call, IntoTenant},
-    engine::{Engine, Inner, about},
+    engine::{Engine, Inner},
     error::EngineError,
     kinds::Looked,
 };
@@ -82,7 +82,7 @@ impl Engine {
         let key = Key::new(name, &Grammar::visible())?;
         let surface = Surface::new(SURFACE)?;
         let id = Id::derived("hapax.group.v1", &[tenant.as_str().as_bytes(), name.as_bytes()]);
-        let about = Arc::new(about(&surface, &tenant, None, self.inner.secret.short_digest(&key)));
+        let about = self.inner.about(&surface, &tenant, &key);
         Ok(GroupHandle { engine: self.clone(), id, tenant, about })
     }
 }
@@ -273,7 +273,7 @@ impl Call {
     /// Makes the call a member of this turn: once a newer turn has begun it is not started any more.
     pub fn in_turn(mut self, turn: &Turn) -> Self {
         if let Ok(prepared) = &self.prepared
-            && *prepared.about.tenant != *turn.tenant.as_str()
+            && *prepared.scope.tenant != *turn.tenant.as_str()
         {
             self.prepared = Err(EngineError::ForeignTurn);
         }

@@ -179,7 +179,8 @@ impl Guard {
                     tokio::select! {
                         biased;
                         handled = handling.as_mut() => return handled,
-                        () = tokio::time::sleep(every) => progress.say().await,
+                        // A broker that does not take the word must not keep the handler from its work either.
+                        () = say_in_a_while(&*progress, every) => {}
                     }
                 }
             })
@@ -202,4 +203,10 @@ impl Guard {
         let call = scope.with_key(key).fingerprinted(print).effect(self.config.effect).wait(Wait::No);
         Ok(call.set(move |prepared| prepared.policy = policy))
     }
+}
+
+/// Says that it is under way, once the time has come.
+async fn say_in_a_while(progress: &dyn InProgress, every: Duration) {
+    tokio::time::sleep(every).await;
+    progress.say().await;
 }

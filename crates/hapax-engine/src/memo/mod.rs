@@ -11,12 +11,7 @@ use hapax_core::{
     },
 };
 
-use crate::{
-    call::IntoTenant,
-    engine::{Engine, about},
-    error::EngineError,
-    quota::NoRoom,
-};
+use crate::{call::IntoTenant, engine::Engine, error::EngineError, quota::NoRoom};
 
 const SURFACE: &str = "memo";
 /// Values longer than this lie beside their memo.
@@ -127,7 +122,7 @@ impl Memos {
         let inner = &self.engine.inner;
         let (id, surface) = (self.id(phase, input), Surface::new(SURFACE).map_err(EngineError::from)?);
         let policy = inner.policy(&surface);
-        let about = Arc::new(about(&surface, &self.tenant, None, [0; 8]));
+        let about = self.engine.inner.scopes.about(&surface, &self.tenant);
         // One that replaces another needs no room of its own.
         let _room = match inner.look_at::<Memo>(&id).await.map_err(EngineError::from)?.record {
             Some(_) => None,

@@ -15,7 +15,7 @@ use toml::{
 
 use super::{key, section::Section, suggest, value};
 
-pub(super) const KNOBS: [&str; 22] = [
+pub(super) const KNOBS: [&str; 23] = [
     "lease",
     "max_attempt",
     "on_in_flight",
@@ -31,6 +31,7 @@ pub(super) const KNOBS: [&str; 22] = [
     "capacity",
     "admission",
     "on_store_error",
+    "best_effort",
     "capture",
     "fingerprint",
     "key",
@@ -89,6 +90,7 @@ fn turn(section: &mut Section<'_, '_>, policy: &mut Policy, knob: &str, value: &
         "on_store_error" => set.to(&mut policy.on_store_error, |value| {
             value::choice(value, &[("fail_closed", OnStoreError::FailClosed), ("fail_open", OnStoreError::FailOpen)])
         }),
+        "best_effort" => set.to(&mut policy.best_effort, best_effort),
         "capture" => capture(section, policy, value),
         "fingerprint" => fingerprint(section, policy, value),
         "key" => key_rules(section, policy, value),
@@ -182,6 +184,16 @@ fn on_lapse(section: &mut Section<'_, '_>, policy: &mut Policy, value: &Value<'_
             }
         }
     }
+}
+
+/// Effect classes by name.
+fn best_effort(value: &DeValue<'_>) -> value::Read<[bool; 5]> {
+    let names = value::texts(value, |name| {
+        let known = Effect::ALL.map(Effect::name);
+        let unknown = || format!("unknown effect class{}", suggest::or_one_of(name, &known));
+        Effect::parse(name).map(|effect| effect.name().into()).ok_or_else(unknown)
+    })?;
+    Ok(Effect::ALL.map(|effect| names.iter().any(|name| **name == *effect.name())))
 }
 
 /// Goes through a table's members; `turn` says whether it knows the name.

@@ -156,6 +156,24 @@ async fn running_elsewhere_means_later_and_the_broker_hears_that_it_is_worked_on
     assert_eq!(said.0.load(SeqCst), 9, "every third of the 30 s that the broker waits");
 }
 
+/// The connection to the broker hangs while it is told that a message is worked on: the handler goes on to its end.
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_does_not_listen_holds_no_handler_up() {
+    struct Deaf;
+    impl InProgress for Deaf {
+        fn say(&self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let world = World::new();
+    let guard = guard(&world.engine(), &Arc::default());
+    let handled = guard.handle(message(1, 1), Arc::new(Deaf), |_| async {
+        support::sleep(100_000).await;
+        Ok(())
+    });
+    assert_eq!(tokio::time::timeout(Duration::from_secs(200), handled).await, Ok(Settle::Ack));
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_way_to_fail_has_its_answer() {
     let world = World::new();

@@ -3,16 +3,17 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use hapax_core::{
-    Effect,
+    Effect, Millis,
     identity::{KeySource, Secret, Surface, Tenant},
     policy::KeyRules,
 };
-use hapax_engine::Engine;
+use hapax_engine::{Engine, Policies};
 use hapax_http::{Dialect, Guard, Rules, RulesError};
 use rustls::ClientConfig;
 
 use super::{Config, RouteRules, TenantChoice, Upstream};
 use crate::{
+    buffered::Room,
     forward::Forwarder,
     inbound::TlsProblem,
     outbound::{Pool, client_tls},
@@ -20,6 +21,7 @@ use crate::{
     route::{HostHeader, Route},
     setup::Setup,
     tenant::{Credential, Jwks, JwksError, Whose},
+    upload::Pacing,
 };
 
 /// What the gateway keeps to itself.
@@ -52,7 +54,17 @@ const SURFACE: &str = "http";
 
 impl Config {
     /// Builds what runs. Connections to upstreams that stay as they are stay too.
-    pub fn build(&self, engine: &Engine, secrets: &Secrets, before: Option<&Setup>) -> Result<Setup, SetupError> {
+    ///
+    /// `policies` are those that will be in force with it: the engine may still have others.
+    pub fn build(
+        &self,
+        engine: &Engine,
+        policies: &Policies,
+        secrets: &Secrets,
+        before: Option<&Setup>,
+    ) -> Result<Setup, SetupError> {
+        let forwarder = Forwarder { trusted: self.trusted_proxies.clone() };
+        let guarding = Guarding { engine, policies, forwarder: &forwarder };
         let mut pools = Pools { before, roots: BTreeMap::new(), made: Vec::new() };
         let mut upstreams = BTreeMap::new();
         for (name, upstream) in &self.upstreams {
@@ -65,7 +77,7 @@ impl Config {
                 Some(name) => upstreams.get(name.as_str()).ok_or(SetupError::NoUpstream)?,
                 None => otherwise,
             };
-            routes.push(Arc::new(route(engine, rules, Arc::clone(pool), *host)?));
+            routes.push(Arc::new(guarding.route(rules, Arc::clone(pool), *host)?));
         }
         let mut egress = Vec::new();
         for (name, place) in &self.egress {
@@ -74,15 +86,25 @@ impl Config {
                 Some(provider) => standard()?.provider(Arc::clone(provider)),
                 None => standard()?,
             };
-            let guard = Guard::new(engine.clone(), rules)?;
             let (pool, outside) = (pools.pool(place)?, Some(name.clone()));
-            let route = Route { pattern: None, guard, protect: true, pool, host: place.host, prefix, outside };
+            let guard = guarding.guard(rules, &pool)?;
+            let route = Route {
+                pattern: None,
+                guard,
+                protect: true,
+                reauthorizes: false,
+                pool,
+                host: place.host,
+                prefix,
+                outside,
+            };
             egress.push((name.clone(), Arc::new(route)));
         }
         let otherwise = Route {
             pattern: None,
-            guard: Guard::new(engine.clone(), standard()?)?,
+            guard: guarding.guard(standard()?, &otherwise.0)?,
             protect: true,
+            reauthorizes: false,
             pool: Arc::clone(&otherwise.0),
             host: otherwise.1,
             prefix: String::new(),
@@ -93,8 +115,9 @@ impl Config {
             otherwise: Arc::new(otherwise),
             egress,
             whose: self.whose(secrets)?,
-            forwarder: Forwarder { trusted: self.trusted_proxies.clone() },
-            body: self.limits.body,
+            forwarder,
+            pacing: Pacing { pause: self.limits.body_pause, body: self.limits.body },
+            room: before.map_or_else(|| Room::new(self.limits.buffered_bytes), |before| Arc::clone(&before.room)),
             pools: pools.made,
         })
     }
@@ -126,23 +149,47 @@ fn standard() -> Result<Rules, SetupError> {
     Ok(Rules::on(Surface::new(SURFACE).map_err(RulesError::from)?).dialect(Dialect::Ietf).effect(Effect::Unsafe))
 }
 
-fn route(engine: &Engine, rules: &RouteRules, pool: Arc<Pool>, host: HostHeader) -> Result<Route, SetupError> {
-    let surface = Surface::new(rules.surface.as_deref().unwrap_or(SURFACE)).map_err(RulesError::from)?;
-    let headers = rules.key_headers.iter().map(|name| KeySource::Header(name.clone())).collect::<Vec<_>>();
-    let mut guarded = Rules::on(surface).dialect(rules.dialect).effect(rules.effect).key(KeyRules {
-        source: Some(headers).filter(|headers| !headers.is_empty()),
-        required: rules.key_required,
-        ..KeyRules::default()
-    });
-    if let Some(most) = rules.request_body {
-        guarded = guarded.limits(hapax_http::Limits { request_body: most, ..hapax_http::Limits::default() });
+/// What the routes of one setup have in common.
+struct Guarding<'s> {
+    engine: &'s Engine,
+    policies: &'s Policies,
+    forwarder: &'s Forwarder,
+}
+
+impl Guarding<'_> {
+    /// Nothing is waited for after the upstream's time is over, so nobody is told after it that something runs.
+    fn guard(&self, rules: Rules, pool: &Pool) -> Result<Guard, RulesError> {
+        let rules = rules.max_attempt(Millis::from_std(pool.timing.whole));
+        Guard::under(self.engine.clone(), rules, self.policies)
     }
-    if let Some(path) = &rules.reauthorize {
-        guarded = guarded.authorize(Reauthorize::new(Arc::clone(&pool), path, host));
+
+    fn route(&self, rules: &RouteRules, pool: Arc<Pool>, host: HostHeader) -> Result<Route, SetupError> {
+        let surface = Surface::new(rules.surface.as_deref().unwrap_or(SURFACE)).map_err(RulesError::from)?;
+        let headers = rules.key_headers.iter().map(|name| KeySource::Header(name.clone())).collect::<Vec<_>>();
+        let mut guarded = Rules::on(surface).dialect(rules.dialect).effect(rules.effect).key(KeyRules {
+            source: Some(headers).filter(|headers| !headers.is_empty()),
+            required: rules.key_required,
+            ..KeyRules::default()
+        });
+        if let Some(most) = rules.request_body {
+            guarded = guarded.limits(hapax_http::Limits { request_body: most, ..hapax_http::Limits::default() });
+        }
+        if let Some(path) = &rules.reauthorize {
+            let keys = rules.key_headers.iter().filter_map(|name| name.parse().ok()).collect();
+            let asking = Reauthorize::new(Arc::clone(&pool), path, host, self.forwarder.clone(), keys);
+            guarded = guarded.authorize(asking);
+        }
+        Ok(Route {
+            pattern: Some(rules.pattern.clone()),
+            guard: self.guard(guarded, &pool)?,
+            protect: rules.protect,
+            reauthorizes: rules.reauthorize.is_some(),
+            pool,
+            host,
+            prefix: String::new(),
+            outside: None,
+        })
     }
-    let guard = Guard::new(engine.clone(), guarded)?;
-    let pattern = Some(rules.pattern.clone());
-    Ok(Route { pattern, guard, protect: rules.protect, pool, host, prefix: String::new(), outside: None })
 }
 
 /// Makes each pool once, and takes over those that were there.

@@ -35,6 +35,10 @@ const TABLES: [&str; 8] = ["gateway", "limits", "upstream", "route", "egress", "
 pub struct Config {
     pub listen: Option<String>,
     pub store: Option<String>,
+    /// Where the secret is kept beside a store that lies elsewhere.
+    pub data: Option<PathBuf>,
+    /// Whether the store must promise to keep what it acknowledged.
+    pub demand_durable: bool,
     pub tls: Option<TlsFiles>,
     pub tenant: TenantChoice,
     /// Cookies that are credentials.

@@ -12,8 +12,19 @@ use crate::{
     route::HostHeader,
 };
 
-const KEYS: [&str; 9] =
-    ["url", "protocol", "ca", "host", "connect_timeout", "first_byte_timeout", "timeout", "idle", "connections"];
+const KEYS: [&str; 11] = [
+    "url",
+    "protocol",
+    "ca",
+    "host",
+    "connect_timeout",
+    "first_byte_timeout",
+    "timeout",
+    "body_idle_timeout",
+    "idle",
+    "connections",
+    "streams",
+];
 
 pub(super) fn places(
     root: &DeTable<'_>,
@@ -51,6 +62,8 @@ fn place(section: &mut Section<'_, '_>, table: &DeTable<'_>, host: HostHeader) -
     set(&mut place.timing.first_byte, section.given(table, "first_byte_timeout", duration));
     set(&mut place.timing.whole, section.given(table, "timeout", duration));
     set(&mut place.timing.idle, section.given(table, "idle", duration));
+    set(&mut place.timing.body_idle, section.given(table, "body_idle_timeout", duration));
+    set(&mut place.timing.streams, section.given(table, "streams", at_least_one));
     set(&mut place.timing.connections, section.given(table, "connections", at_least_one));
     Some(place)
 }

@@ -16,10 +16,12 @@ use crate::{
     route::HostHeader,
 };
 
-const GATEWAY: [&str; 12] = [
+const GATEWAY: [&str; 14] = [
     "listen",
     "upstream",
     "store",
+    "data",
+    "durability",
     "tls_certificate",
     "tls_key",
     "tenant",
@@ -31,7 +33,7 @@ const GATEWAY: [&str; 12] = [
     "grace",
 ];
 
-const LIMITS: [&str; 10] = [
+const LIMITS: [&str; 11] = [
     "connections",
     "connections_per_peer",
     "head_timeout",
@@ -42,6 +44,7 @@ const LIMITS: [&str; 10] = [
     "head_bytes",
     "headers",
     "streams",
+    "buffered_bytes",
 ];
 
 pub(super) fn config(root: &DeTable<'_>, report: &mut Report<'_>) -> Config {
@@ -76,6 +79,9 @@ fn gateway(section: &mut Section<'_, '_>, table: &DeTable<'_>, config: &mut Conf
         config.upstreams.insert(Config::DEFAULT.to_owned(), Upstream::at(target));
     }
     config.store = section.given(table, "store", value::text).map(str::to_owned);
+    config.data = section.given(table, "data", value::text).map(PathBuf::from);
+    let demand = section.given(table, "durability", |value| value::choice(value, &[("any", false), ("durable", true)]));
+    config.demand_durable = demand.unwrap_or_default();
     let certificate = section.given(table, "tls_certificate", value::text).map(PathBuf::from);
     let key = section.given(table, "tls_key", value::text).map(PathBuf::from);
     config.tls = match (certificate, key) {
@@ -133,6 +139,11 @@ fn limits(section: &mut Section<'_, '_>, table: &DeTable<'_>, limits: &mut Limit
         Ok(_) | Err(_) => Err("has to be at least 1KiB, or ordinary heads do not fit".to_owned()),
     });
     set(&mut limits.head_bytes, bytes);
+    let bytes = section.given(table, "buffered_bytes", |value| match usize::try_from(value::size(value)?) {
+        Ok(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        Ok(_) | Err(_) => Err("has to be at least 1MiB, or ordinary bodies do not fit".to_owned()),
+    });
+    set(&mut limits.buffered_bytes, bytes);
 }
 
 /// A table of the root, if it is there and is one.

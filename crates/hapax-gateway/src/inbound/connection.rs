@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
     net::TcpStream,
-    time::timeout,
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -133,7 +133,7 @@ async fn http2<A: Answer>(
     peer: Peer,
     shared: &Shared<A>,
 ) {
-    let pace = Pace::default();
+    let pace = Pace::of_streams(shared.limits.streams);
     let watched = Watched::http2(io, ahead, Arc::clone(&shared.limits), pace.clone());
     let limits = &shared.limits;
     let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -156,24 +156,42 @@ async fn http2<A: Answer>(
         _ = connection.as_mut() => return,
         () = over(shared.stopping.clone(), &pace, limits) => connection.as_mut().graceful_shutdown(),
     }
-    let _ = connection.await;
+    tokio::select! {
+        _ = connection => {}
+        () = forsaken(&pace, limits) => {}
+    }
 }
 
-/// Until we stop, or nothing was asked for so long that the connection is only a slot taken.
+/// Until we stop, or nothing was asked for so long that the connection is only a slot taken, or somebody does not read.
 async fn over(mut stopping: Stopping, pace: &Pace, limits: &Limits) {
-    let idle = async {
-        let mut before = pace.asked();
+    let held = async {
+        let (mut before, mut since) = (pace.asked(), Instant::now());
         loop {
-            tokio::time::sleep(limits.idle).await;
-            let now = pace.asked();
-            if now == before && !pace.busy() {
+            sleep(limits.reader.min(limits.idle) / 2).await;
+            if pace.stalled(limits.reader) > 0 {
                 return;
             }
-            before = now;
+            let now = pace.asked();
+            if now != before || pace.busy() {
+                (before, since) = (now, Instant::now());
+            } else if since.elapsed() >= limits.idle {
+                return;
+            }
         }
     };
     tokio::select! {
         () = stopping.stopped() => {}
-        () = idle => {}
+        () = held => {}
+    }
+}
+
+/// No new stream is taken any more, and nobody but those who do not read is left: what they were sent lies in our
+/// memory, and only the end of the connection frees it.
+async fn forsaken(pace: &Pace, limits: &Limits) {
+    let mut left = 2;
+    while left > 0 {
+        sleep(limits.reader / 2).await;
+        let read_from = pace.answering_now().saturating_sub(pace.stalled(limits.reader));
+        left = if read_from > 0 { 2 } else { left - 1 };
     }
 }

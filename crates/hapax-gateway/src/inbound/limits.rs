@@ -11,7 +11,7 @@ pub struct Limits {
     pub head: Duration,
     /// Between two pieces of a body.
     pub body_pause: Duration,
-    /// A whole body that is read before it is sent on.
+    /// A whole body that is read before it is sent on; also for 4 KiB of one that is passed on as it comes.
     pub body: Duration,
     /// A connection on which nothing is asked.
     pub idle: Duration,
@@ -20,10 +20,13 @@ pub struct Limits {
     /// The bytes of one head.
     pub head_bytes: usize,
     pub headers: usize,
-    /// Streams of one HTTP/2 connection at once.
+    /// Streams of one HTTP/2 connection at once, and work that goes on for those that were reset.
     pub streams: u32,
     /// Streams that a client may reset before we took them up, and after our own errors, before the connection ends.
     pub resets: usize,
+    /// The bytes of all request bodies together that are read before they are sent on. Further ones are told to come
+    /// again.
+    pub buffered_bytes: usize,
 }
 
 impl Limits {
@@ -45,6 +48,7 @@ impl Default for Limits {
             headers: 100,
             streams: 128,
             resets: 20,
+            buffered_bytes: 256 * 1024 * 1024,
         }
     }
 }

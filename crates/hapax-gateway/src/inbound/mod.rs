@@ -2,7 +2,6 @@
 
 mod accept;
 mod connection;
-mod deadline;
 mod limits;
 mod live;
 mod pace;
@@ -18,4 +17,4 @@ pub use tls::{TlsFiles, TlsProblem};
 
 pub(crate) use connection::{Answer, Peer};
 pub(crate) use live::Working;
-pub(crate) use pace::Answering;
+pub(crate) use pace::{Answering, Place};

@@ -1,6 +1,19 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::Frame;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
 };
 
 /// How much is being answered on a connection, as its reading side needs to know: a client that waits for us is not
@@ -12,11 +25,32 @@ pub(crate) struct Pace(Arc<Counts>);
 struct Counts {
     answering: AtomicUsize,
     asked: AtomicU64,
+    /// Only where many are answered at once.
+    streams: Option<Streams>,
+}
+
+#[derive(Debug)]
+struct Streams {
+    /// Work that goes on for this connection. A stream that its client resets is gone, its work is not.
+    work: Arc<Semaphore>,
+    /// Since when a stream's client owes us reading: it was given a piece, and nobody has asked for the next.
+    owed: Mutex<HashMap<u64, Instant>>,
 }
 
 impl Pace {
+    /// Of a connection with many streams, and so much work for it at once.
+    pub(crate) fn of_streams(most: u32) -> Self {
+        let work = Arc::new(Semaphore::new(most as usize));
+        let streams = Some(Streams { work, owed: Mutex::default() });
+        Self(Arc::new(Counts { streams, ..Counts::default() }))
+    }
+
     pub(crate) fn busy(&self) -> bool {
-        self.0.answering.load(Ordering::Acquire) > 0
+        self.answering_now() > 0
+    }
+
+    pub(crate) fn answering_now(&self) -> usize {
+        self.0.answering.load(Ordering::Acquire)
     }
 
     /// How many requests there were so far.
@@ -24,19 +58,114 @@ impl Pace {
         self.0.asked.load(Ordering::Acquire)
     }
 
+    /// How many streams have not been read from for so long.
+    pub(crate) fn stalled(&self, most: Duration) -> usize {
+        let Some(streams) = &self.0.streams else { return 0 };
+        streams.owed.lock().values().filter(|since| since.elapsed() >= most).count()
+    }
+
     /// One more request is being answered, until the value is dropped.
     pub(crate) fn answering(&self) -> Answering {
         self.0.answering.fetch_add(1, Ordering::AcqRel);
-        self.0.asked.fetch_add(1, Ordering::AcqRel);
-        Answering(Self(Arc::clone(&self.0)))
+        let number = self.0.asked.fetch_add(1, Ordering::AcqRel);
+        let stream = self.0.streams.is_some().then(|| Box::new(Stream { number, left: Bytes::new() }));
+        Answering { pace: self.clone(), stream }
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Answering(Pace);
+pub(crate) struct Answering {
+    pace: Pace,
+    stream: Option<Box<Stream>>,
+}
+
+/// One of many answers on a connection.
+#[derive(Debug)]
+struct Stream {
+    number: u64,
+    /// What was too much for one piece.
+    left: Bytes,
+}
+
+/// A connection has as much work under way as it may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Crowded;
+
+/// The place of one piece of work among those of its connection.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Answering {
+    /// As much as a client is given at once: it has to take so much in the time for readers.
+    const PIECE: usize = 16 * 1024;
+
+    /// A place for work that may outlive its request.
+    pub(crate) fn place(&self) -> Result<Place, Crowded> {
+        let permit = match &self.pace.0.streams {
+            None => None,
+            Some(streams) => Some(Arc::clone(&streams.work).try_acquire_owned().map_err(|_| Crowded)?),
+        };
+        Ok(Place { _permit: permit })
+    }
+
+    /// The head is on its way, and the body is for the client to take.
+    pub(crate) fn begin(&self) {
+        self.owed(Some(Instant::now()));
+    }
+
+    /// What was held back of the last piece.
+    pub(crate) fn left(&self) -> usize {
+        self.stream.as_ref().map_or(0, |stream| stream.left.len())
+    }
+
+    /// The next piece of a body, and a note of when it was given out. On a connection with one answer at a time it is
+    /// passed on as it is.
+    pub(crate) fn piece<E>(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: impl FnOnce(&mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>>,
+    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+        let Some(stream) = &mut self.stream else { return source(cx) };
+        let polled = if stream.left.is_empty() {
+            source(cx)
+        } else {
+            Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut stream.left)))))
+        };
+        let given = match polled {
+            // Not its client's turn.
+            Poll::Pending => {
+                self.owed(None);
+                return Poll::Pending;
+            }
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(mut data) if data.len() > Self::PIECE => {
+                    stream.left = data.split_off(Self::PIECE);
+                    Some(Ok(Frame::data(data)))
+                }
+                Ok(data) => Some(Ok(Frame::data(data))),
+                Err(other) => Some(Ok(other)),
+            },
+            Poll::Ready(ended) => ended,
+        };
+        self.owed(Some(Instant::now()));
+        Poll::Ready(given)
+    }
+
+    fn owed(&self, since: Option<Instant>) {
+        let (Some(streams), Some(stream)) = (&self.pace.0.streams, &self.stream) else { return };
+        let mut owed = streams.owed.lock();
+        match since {
+            Some(since) => owed.insert(stream.number, since),
+            None => owed.remove(&stream.number),
+        };
+    }
+}
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.0.answering.fetch_sub(1, Ordering::AcqRel);
+        self.owed(None);
+        self.pace.0.answering.fetch_sub(1, Ordering::AcqRel);
     }
 }

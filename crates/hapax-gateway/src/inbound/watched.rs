@@ -12,8 +12,11 @@ use tokio::{
     time::Instant,
 };
 
-use super::{deadline::Deadline, limits::Limits, pace::Pace};
-use crate::framing::{Framing, Phase};
+use super::{limits::Limits, pace::Pace};
+use crate::{
+    deadline::Deadline,
+    framing::{Framing, Phase},
+};
 
 /// Stands in for bytes that were refused: no server takes it for part of a head, and this one answers 400.
 const REFUSED: u8 = 0;

@@ -1,6 +1,6 @@
 //! A fresh connection.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -14,9 +14,13 @@ use super::{
     failure::{Failure, told},
     link::Link,
     pool::Place,
+    shared::{self, Shared},
     target::Target,
     wire::Wire,
 };
+
+/// How often a shared connection is asked whether it lives, and how long it may take to say so.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// What is spoken with an upstream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,7 +53,8 @@ impl Connector {
         Self { target, protocol, tls }
     }
 
-    pub(super) async fn connect(&self, place: Place) -> Result<Taken, Failure> {
+    /// `streams`: how many requests one connection is to carry at once, where it can carry several.
+    pub(super) async fn connect(&self, place: Place, streams: usize) -> Result<Taken, Failure> {
         let not_connected = |error: io::Error| Failure::NotConnected(told(&error));
         let stream = self.tcp().await.map_err(not_connected)?;
         let _ = stream.set_nodelay(true);
@@ -68,14 +73,15 @@ impl Connector {
             builder
                 .timer(TokioTimer::new())
                 .initial_stream_window_size(1 << 20)
-                .initial_connection_window_size(4 << 20);
+                .initial_connection_window_size(4 << 20)
+                // A connection that is dead without a word is found out before many have entrusted it with a request.
+                .keep_alive_interval(KEEP_ALIVE)
+                .keep_alive_timeout(KEEP_ALIVE)
+                .keep_alive_while_idle(true);
             let (sender, connection) = builder.handshake(io).await.map_err(no_http)?;
-            // It carries the requests of many, so nobody's request can drive it.
-            tokio::spawn(async move {
-                let _ = connection.await;
-                drop(place);
-            });
-            return Ok(Taken::Shared(sender));
+            shared::drive(connection, place);
+            let unused = Failure::NotConnected("it has no stream".to_owned());
+            return Shared::new(sender, streams).stream().map(Taken::Shared).ok_or(unused);
         }
         let (sender, connection) = http1::Builder::new().handshake(io).await.map_err(no_http)?;
         Ok(Taken::Own(Box::new(Link::new(sender, connection, written, place))))

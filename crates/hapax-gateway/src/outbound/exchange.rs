@@ -6,22 +6,30 @@ use http::{
     Request, Response, Uri, Version, header,
     uri::{Authority, Scheme},
 };
-use hyper::client::conn::http2;
 
 use super::{
     failure::{Failure, told},
     link::Link,
     pool::Pool,
+    shared::{Shared, Stream},
 };
-use crate::body::Out;
+use crate::{body::Out, timed::Timed};
 
 /// A connection, taken before anything is written down about the request.
 pub(crate) enum Taken {
     Own(Box<Link>),
-    Shared(http2::SendRequest<Out>),
+    Shared(Stream),
 }
 
 impl Taken {
+    /// The connection, where others are on it too.
+    pub(crate) fn shared(&self) -> Option<Shared> {
+        match self {
+            Self::Own(_) => None,
+            Self::Shared(stream) => Some(stream.connection.clone()),
+        }
+    }
+
     /// Sends the request once. A connection that turns out to be closed before the first byte is replaced by a fresh one,
     /// quietly, since nothing was sent; from the first byte on there is no second try.
     ///
@@ -50,18 +58,23 @@ impl Taken {
     ) -> Result<Response<Out>, (Failure, Option<Request<Out>>)> {
         match self {
             Self::Own(link) => Ok(link.exchange(request, reusable, pool).await?.map(Out::link)),
-            Self::Shared(mut sender) => match sender.try_send_request(for_http2(request, pool)).await {
-                Ok(response) => Ok(response.map(Out::incoming)),
-                Err(mut error) => {
-                    let given_back = error.take_message();
-                    let why = told(error.error());
-                    if given_back.is_some() || was_refused(error.error()) {
-                        Err((Failure::NotSent(why), given_back))
-                    } else {
-                        Err((Failure::Broke(why), None))
+            Self::Shared(stream) => {
+                let (mut sender, permit) = stream.into_parts();
+                match sender.try_send_request(for_http2(request, pool)).await {
+                    Ok(response) => {
+                        Ok(response.map(|body| Out::timed(Timed::new(body, pool.timing.body_idle, permit))))
+                    }
+                    Err(mut error) => {
+                        let given_back = error.take_message();
+                        let why = told(error.error());
+                        if given_back.is_some() || was_refused(error.error()) {
+                            Err((Failure::NotSent(why), given_back))
+                        } else {
+                            Err((Failure::Broke(why), None))
+                        }
                     }
                 }
-            },
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -23,9 +23,14 @@ use tokio::time::Instant;
 use super::{
     counted::{Counted, Written},
     failure::{Failure, told},
+    length::said_once,
     pool::{Place, Pool},
 };
-use crate::body::{BoxError, Out};
+use crate::{
+    body::{BoxError, Out},
+    quiet::Quiet,
+    timed::SILENT,
+};
 
 pub(crate) struct Link {
     sender: SendRequest<Out>,
@@ -81,8 +86,11 @@ impl Link {
         match answered {
             Ok(response) => {
                 let (head, incoming) = response.into_parts();
+                // Dropped with the refusal, the connection carries nothing more.
+                said_once(&head.headers).map_err(|failure| (failure, None))?;
+                let quiet = Quiet::new(pool.timing.body_idle);
                 let pool = reusable.then(|| Arc::clone(pool));
-                let mut body = LinkBody { incoming, link: Some(self), pool };
+                let mut body = LinkBody { incoming, link: Some(self), pool, quiet };
                 poll_fn(|cx| {
                     body.end_if_whole(cx);
                     Poll::Ready(())
@@ -109,13 +117,18 @@ pub(crate) struct LinkBody {
     link: Option<Box<Link>>,
     /// None: the connection is not used again.
     pool: Option<Arc<Pool>>,
+    quiet: Quiet,
 }
 
 impl LinkBody {
     fn end_if_whole(&mut self, cx: &mut Context<'_>) {
-        if !self.incoming.is_end_stream() {
-            return;
+        if self.incoming.is_end_stream() {
+            self.end(cx);
         }
+    }
+
+    /// All of it came: whoever is next may use the connection.
+    fn end(&mut self, cx: &mut Context<'_>) {
         if let Some(mut link) = self.link.take()
             && let Some(pool) = self.pool.take()
             && link.is_fit(cx)
@@ -134,19 +147,19 @@ impl Body for LinkBody {
             link.drive(cx);
         }
         let frame = Pin::new(&mut self.incoming).poll_frame(cx);
+        if frame.is_ready() {
+            self.quiet.heard();
+        }
         match &frame {
             Poll::Ready(Some(Ok(_))) => self.end_if_whole(cx),
             // Its end may only now be known.
-            Poll::Ready(None) => {
-                if let Some(mut link) = self.link.take()
-                    && let Some(pool) = self.pool.take()
-                    && link.is_fit(cx)
-                {
-                    pool.put(link);
-                }
-            }
+            Poll::Ready(None) => self.end(cx),
             Poll::Ready(Some(Err(_))) => self.link = None,
-            Poll::Pending => {}
+            Poll::Pending => {
+                ready!(self.quiet.poll(cx));
+                self.link = None;
+                return Poll::Ready(Some(Err(SILENT.into())));
+            }
         }
         frame.map_err(Into::into)
     }

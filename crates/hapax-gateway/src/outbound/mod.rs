@@ -4,9 +4,11 @@ mod connect;
 mod counted;
 mod exchange;
 mod failure;
+mod length;
 mod link;
 mod pool;
 mod roots;
+mod shared;
 mod target;
 mod wire;
 

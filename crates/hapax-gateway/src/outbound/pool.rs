@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use hyper::client::conn::http2;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use tokio::time::{Instant, timeout};
@@ -21,9 +20,9 @@ use super::{
     exchange::Taken,
     failure::Failure,
     link::Link,
+    shared::{Shared, Stream},
     target::Target,
 };
-use crate::body::Out;
 
 /// How long an upstream may take, and how much of it we take.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,8 +35,13 @@ pub struct Timing {
     /// How long a connection lies unused before it is not trusted any more. Upstreams close idle connections, and a
     /// request that meets the closing leaves its sender in doubt; so this is shorter than any of them is.
     pub idle: Duration,
+    /// How long an answer may fall silent between two pieces before it counts as broken off.
+    pub body_idle: Duration,
     /// Connections at once.
     pub connections: usize,
+    /// Requests at once on one HTTP/2 connection. More than the upstream takes would wait in a queue of which nobody can
+    /// say whether they were sent, so this is what every upstream takes (RFC 9113, 6.5.2).
+    pub streams: usize,
 }
 
 impl Default for Timing {
@@ -47,7 +51,9 @@ impl Default for Timing {
             first_byte: Duration::from_secs(60),
             whole: Duration::from_secs(120),
             idle: Duration::from_secs(3),
+            body_idle: Duration::from_secs(120),
             connections: 1_024,
+            streams: 100,
         }
     }
 }
@@ -58,8 +64,8 @@ pub(crate) struct Pool {
     /// Connections of one request at a time, the last used last.
     #[allow(clippy::vec_box, reason = "a connection is large, and it moves between pool and request boxed")]
     idle: Mutex<Vec<Box<Link>>>,
-    /// The connection that all requests share, where HTTP/2 is spoken.
-    shared: Mutex<Option<http2::SendRequest<Out>>>,
+    /// The connections that requests share, where HTTP/2 is spoken.
+    shared: Mutex<Vec<Shared>>,
     /// Held while such a connection is made: a crowd makes one, not one each.
     sharing: tokio::sync::Mutex<()>,
     /// The upstream was heard to speak HTTP/1.1, so there is nothing to share.
@@ -96,8 +102,8 @@ impl Pool {
 
     /// A connection that was good a moment ago, or a fresh one.
     pub(crate) async fn take(&self) -> Result<Taken, Failure> {
-        if let Some(sender) = self.shared() {
-            return Ok(Taken::Shared(sender));
+        if let Some(stream) = self.shared() {
+            return Ok(Taken::Shared(stream));
         }
         while let Some(mut link) = self.pop() {
             if poll_fn(|cx| Poll::Ready(link.is_fit(cx))).await {
@@ -111,7 +117,7 @@ impl Pool {
             return Err(Failure::NotConnected("it took too long".to_owned()));
         };
         let taken = match self.shared() {
-            Some(sender) => Ok(Taken::Shared(sender)),
+            Some(stream) => Ok(Taken::Shared(stream)),
             None => self.fresh().await,
         };
         drop(one);
@@ -121,21 +127,26 @@ impl Pool {
     /// A connection that nobody has used.
     pub(crate) async fn fresh(&self) -> Result<Taken, Failure> {
         let place = Place::of(&self.open, self.timing.connections).ok_or(Failure::Full(self.timing.connections))?;
-        let connecting = timeout(self.timing.connect, self.connector.connect(place)).await;
+        let connecting = timeout(self.timing.connect, self.connector.connect(place, self.timing.streams)).await;
         let taken = connecting.map_err(|_| Failure::NotConnected("it took too long".to_owned()))??;
         match &taken {
-            Taken::Shared(sender) => *self.shared.lock() = Some(sender.clone()),
+            Taken::Shared(stream) => self.shared.lock().push(stream.connection.clone()),
             Taken::Own(_) => self.alone.store(true, Ordering::Release),
         }
         Ok(taken)
     }
 
-    fn shared(&self) -> Option<http2::SendRequest<Out>> {
+    /// A stream of a connection that has room for one more.
+    fn shared(&self) -> Option<Stream> {
         let mut shared = self.shared.lock();
-        if shared.as_ref().is_some_and(http2::SendRequest::is_closed) {
-            *shared = None;
-        }
-        shared.clone()
+        shared.retain(|connection| !connection.is_closed());
+        shared.iter().find_map(Shared::stream)
+    }
+
+    /// An answer stayed away, so nobody else is sent where it was awaited: a connection that is dead without a word would
+    /// put all of them in doubt. What is under way on it may still come to its end.
+    pub(crate) fn distrust(&self, suspect: &Shared) {
+        self.shared.lock().retain(|connection| !connection.is(suspect));
     }
 
     fn pop(&self) -> Option<Box<Link>> {
@@ -173,6 +184,9 @@ impl Pool {
         *idle = good;
         drop(idle);
         drop::<Vec<_>>(old);
+        // A crowd may have made several of these; one is enough for whoever comes next.
+        let mut first = true;
+        self.shared.lock().retain(|connection| std::mem::take(&mut first) || connection.is_busy(self.timing.streams));
     }
 }
 

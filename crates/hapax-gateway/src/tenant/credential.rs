@@ -1,11 +1,17 @@
 use std::fmt;
 
 use hapax_core::identity::{Secret, Tenant};
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, Uri, header};
 
 use super::{Nobody, Whose};
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// Where else credentials are found. They count only where there is none of the usual ones: some of them are made anew
+/// for each session, and a retry under a new one would be a stranger's.
+const ELSEWHERE: [&str; 5] =
+    ["x-auth-token", "x-access-token", "api-key", "private-token", "ocp-apim-subscription-key"];
+const IN_QUERY: [&str; 7] = ["api_key", "apikey", "api-key", "access_token", "auth_token", "token", "key"];
 
 /// The credential of a request as a tenant: a keyed digest, so that neither records nor logs tell the credential.
 #[derive(Clone)]
@@ -27,7 +33,10 @@ impl Credential {
     }
 
     /// All credentials count, with their places: taking one away or adding one is another caller.
-    pub(super) fn tenant(&self, headers: &HeaderMap) -> Result<Tenant, Nobody> {
+    ///
+    /// Where nobody has named a cookie and a request shows nothing else, all of its cookies count: too many strangers
+    /// only cost a replay, too few hand one customer's answer to another.
+    pub(super) fn tenant(&self, headers: &HeaderMap, uri: &Uri) -> Result<Tenant, Nobody> {
         let mut parts: Vec<(&[u8], &[u8])> = Vec::new();
         for name in [header::AUTHORIZATION, API_KEY] {
             for value in headers.get_all(&name) {
@@ -42,13 +51,32 @@ impl Credential {
                 }
             }
         }
+        if parts.is_empty() {
+            parts = elsewhere(headers, uri);
+        }
+        let mut kind = "credential-";
+        if parts.is_empty() && self.cookies.is_empty() {
+            kind = Whose::BY_ALL_COOKIES;
+            parts = headers.get_all(header::COOKIE).iter().flat_map(|line| cookies(line.as_bytes())).collect();
+            // Browsers promise no order.
+            parts.sort_unstable();
+        }
         let name = if parts.is_empty() {
             Whose::ANONYMOUS.to_owned()
         } else {
-            format!("credential-{}", self.secret.digest_of("hapax.credential.v1", &parts))
+            format!("{kind}{}", self.secret.digest_of("hapax.credential.v1", &parts))
         };
         Tenant::new(&name).map_err(|_| Nobody("the credential has no digest"))
     }
+}
+
+fn elsewhere<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Vec<(&'r [u8], &'r [u8])> {
+    let in_headers = ELSEWHERE
+        .into_iter()
+        .flat_map(|name| headers.get_all(name).iter().map(|value| (name.as_bytes(), value.as_bytes().trim_ascii())));
+    let query = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let in_query = query.filter(|(name, _)| IN_QUERY.iter().any(|known| name.eq_ignore_ascii_case(known)));
+    in_headers.chain(in_query.map(|(name, value)| (name.as_bytes(), value.as_bytes()))).collect()
 }
 
 fn cookies(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
@@ -71,12 +99,47 @@ mod tests {
     use super::*;
 
     fn tenant(lines: &[(&'static str, &'static str)]) -> String {
+        tenant_at("/pay", lines, &["session"])
+    }
+
+    fn tenant_at(uri: &'static str, lines: &[(&'static str, &'static str)], cookies: &[&str]) -> String {
         let headers: HeaderMap = lines
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
-        let credential = Credential::new(Secret::new(&[7; 32]).unwrap(), vec!["session".to_owned()]);
-        credential.tenant(&headers).unwrap().to_string()
+        let cookies = cookies.iter().map(|name| (*name).to_owned()).collect();
+        let credential = Credential::new(Secret::new(&[7; 32]).unwrap(), cookies);
+        credential.tenant(&headers, &Uri::from_static(uri)).unwrap().to_string()
+    }
+
+    /// A shop whose customers have nothing but a session cookie, a token in a header of its own, or a key in the query,
+    /// and an operator who has set nothing up: they are strangers all the same.
+    #[test]
+    fn customers_who_show_something_unusual_are_strangers_too() {
+        let (cookie, token) = ("cookie", "x-auth-token");
+        let others = [
+            tenant_at("/pay", &[(cookie, "sid=a; theme=dark")], &[]),
+            tenant_at("/pay", &[(cookie, "sid=b; theme=dark")], &[]),
+            tenant_at("/pay", &[(token, "a")], &[]),
+            tenant_at("/pay", &[(token, "b")], &[]),
+            tenant_at("/pay?api_key=a", &[], &[]),
+            tenant_at("/pay?x=1&API_KEY=b", &[], &[]),
+            tenant_at("/pay?x=1", &[], &[]),
+        ];
+        for (at, other) in others.iter().enumerate() {
+            assert!(!others[..at].contains(other), "{at}");
+        }
+        assert_eq!(others[0], tenant_at("/pay", &[(cookie, "theme=dark; sid=a")], &[]));
+        assert!(others[0].starts_with(Whose::BY_ALL_COOKIES));
+        assert_eq!(others[6], Whose::ANONYMOUS);
+        // Whoever shows a usual credential is known by it, and what changes beside it makes no stranger.
+        let usual = [("authorization", "Bearer a")];
+        assert_eq!(
+            tenant_at("/pay", &usual, &[]),
+            tenant_at("/pay?token=x", &[usual[0], (cookie, "a=b"), (token, "y")], &[])
+        );
+        // Whoever has named the cookies that count has said that the others do not.
+        assert_eq!(tenant_at("/pay", &[(cookie, "theme=dark")], &["session"]), Whose::ANONYMOUS);
     }
 
     #[test]

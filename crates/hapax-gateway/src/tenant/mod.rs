@@ -6,7 +6,7 @@ mod token;
 use std::sync::Arc;
 
 use hapax_core::identity::Tenant;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Uri};
 
 use crate::{inbound::Peer, networks::Networks};
 
@@ -35,10 +35,13 @@ impl Whose {
     /// other.
     pub const ANONYMOUS: &'static str = "anonymous";
 
-    pub(crate) fn tenant(&self, headers: &HeaderMap, peer: Peer, now_s: u64) -> Result<Tenant, Nobody> {
+    /// How the names of those begin who are told apart by all of their cookies, for want of anything better.
+    pub const BY_ALL_COOKIES: &'static str = "cookies-";
+
+    pub(crate) fn tenant(&self, headers: &HeaderMap, uri: &Uri, peer: Peer, now_s: u64) -> Result<Tenant, Nobody> {
         const UNFIT: Nobody = Nobody("the tenant's name is empty, too long or not plain text");
         match self {
-            Self::Credential(credential) => credential.tenant(headers),
+            Self::Credential(credential) => credential.tenant(headers, uri),
             Self::Header { name, trusted } => {
                 if !trusted.contain(peer.address.ip()) {
                     return Err(Nobody("the tenant's header is believed of trusted proxies only"));

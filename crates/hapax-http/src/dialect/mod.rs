@@ -136,6 +136,11 @@ const fn is_busy(code: Code) -> bool {
         | Code::BrokenRequest
         | Code::NoAnswer
         | Code::BadGateway
-        | Code::GatewayTimeout => false,
+        | Code::GatewayTimeout
+        | Code::TooSlow
+        | Code::EgressRefused
+        | Code::UpgradeRefused
+        | Code::HostRefused
+        | Code::PathRefused => false,
     }
 }

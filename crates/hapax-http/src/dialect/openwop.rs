@@ -50,7 +50,12 @@ const fn word(code: Code, version: Version) -> &'static str {
             | Code::BrokenRequest
             | Code::NoAnswer
             | Code::BadGateway
-            | Code::GatewayTimeout,
+            | Code::GatewayTimeout
+            | Code::TooSlow
+            | Code::EgressRefused
+            | Code::UpgradeRefused
+            | Code::HostRefused
+            | Code::PathRefused,
             _,
         ) => code.name(),
     }

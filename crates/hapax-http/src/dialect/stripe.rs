@@ -27,7 +27,12 @@ pub(super) fn shape(problem: &Problem) -> Shape {
         | Code::BrokenRequest
         | Code::NoAnswer
         | Code::BadGateway
-        | Code::GatewayTimeout => problem.code.status(),
+        | Code::GatewayTimeout
+        | Code::TooSlow
+        | Code::EgressRefused
+        | Code::UpgradeRefused
+        | Code::HostRefused
+        | Code::PathRefused => problem.code.status(),
     };
     shape
 }
@@ -41,7 +46,15 @@ const fn kind(code: Code) -> &'static str {
         | Code::Fenced
         | Code::AlreadyCompleted
         | Code::WindowClosed => "idempotency_error",
-        Code::KeyMissing | Code::KeyInvalid | Code::TooLarge | Code::BrokenRequest => "invalid_request_error",
+        Code::KeyMissing
+        | Code::KeyInvalid
+        | Code::TooLarge
+        | Code::BrokenRequest
+        | Code::TooSlow
+        | Code::EgressRefused
+        | Code::UpgradeRefused
+        | Code::HostRefused
+        | Code::PathRefused => "invalid_request_error",
         Code::NoCredential | Code::NotAuthorized => "authentication_error",
         Code::OverQuota | Code::NotAdmitted => "rate_limit_error",
         Code::Unavailable | Code::NoAnswer | Code::BadGateway | Code::GatewayTimeout => "api_error",

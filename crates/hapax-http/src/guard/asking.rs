@@ -1,15 +1,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::{Anchor, Fingerprint, Honoured, Id, Millis, identity::Key};
-use hapax_engine::{Begun, Call, Carrier, Decision, EngineError, Place, Provider, Providers, Ticket, Unprotected};
-use http::request;
+use hapax_core::{Anchor, Fingerprint, Honoured, Id, Millis, Verdict, identity::Key};
+use hapax_engine::{
+    Begun, Call, Carrier, Decision, EngineError, Place, Provider, Providers, Ticket, Unprotected, Wait,
+};
+use http::{HeaderMap, request};
 
 use super::{Answer, Guard, running::Running};
 use crate::{
     caller::{ActivityOf, Caller},
     resolved::Resolved,
-    rules::Replaying,
+    rules::{May, Replaying},
 };
 
 /// A protected request that was not begun yet.
@@ -63,7 +65,7 @@ impl Asking {
         let mut call = match &caller.activity {
             Some(activity) => activity_call(guard, caller, activity),
             None => {
-                let mut scope = guard.inner.engine.surface(rules.surface.as_str()).tenant(&caller.tenant);
+                let mut scope = guard.inner.engine.on(&rules.surface).tenant(&caller.tenant);
                 if resolved.per_endpoint {
                     scope = scope.within("endpoint", &scope_part(head.method.as_str(), endpoint));
                 }
@@ -73,7 +75,11 @@ impl Asking {
                 scope.with_key(key)
             }
         };
-        call = call.fingerprinted(print).effect(rules.effect).mismatch_in_flight(resolved.mismatch_in_flight);
+        call = call.fingerprinted(print).effect(rules.effect);
+        // An activity is judged by the policy of its own surface.
+        if caller.activity.is_none() {
+            call = call.under(&resolved.judging);
+        }
         if let Some(window) = rules.provider.as_deref().and_then(window) {
             call = call.honoured(Honoured { from: Anchor::Write, window });
         }
@@ -103,6 +109,15 @@ impl Asking {
         &self.body
     }
 
+    /// Takes out of a head what carries the key, where the policy says that it is not passed on.
+    pub fn forward(&self, headers: &mut HeaderMap) {
+        if !self.resolved.policy.forward_key {
+            for name in self.resolved.key_headers() {
+                headers.remove(name);
+            }
+        }
+    }
+
     /// Answers what is decided, under way or in doubt, from memory or by one read. It waits for an attempt under way as
     /// long as the policy says, and writes nothing.
     pub async fn peek(&self, head: &request::Parts) -> Peek {
@@ -113,9 +128,23 @@ impl Asking {
         }
     }
 
+    /// As [`Asking::begin`], but it waits for nobody. The question comes back where an attempt is under way: whoever holds
+    /// something that others need lets go of it, and has [`Asking::peek`] wait.
+    pub async fn begin_at_once(self: Box<Self>, head: &request::Parts) -> Result<Begin, Box<Self>> {
+        match self.call.clone().wait(Wait::No).decide().await {
+            Ok(Decision::Told(Begun::Told(Verdict::InFlight { .. }))) => Err(self),
+            decided => Ok(self.begun(head, decided).await),
+        }
+    }
+
     /// Asks for the right to run it: the first durable write.
     pub async fn begin(self, head: &request::Parts) -> Begin {
-        match self.call.clone().decide().await {
+        let decided = self.call.clone().decide().await;
+        self.begun(head, decided).await
+    }
+
+    async fn begun(self, head: &request::Parts, decided: Result<Decision, EngineError>) -> Begin {
+        match decided {
             Ok(Decision::Execute(ticket)) => Begin::Run(Running::new(self.guard, self.resolved, ticket)),
             Ok(Decision::Unprotected { ticket, why }) => Begin::Unprotected { ticket, why },
             Ok(Decision::Told(begun)) => Begin::Answer(self.told(head, begun).await),
@@ -125,33 +154,31 @@ impl Asking {
 
     async fn told(&self, head: &request::Parts, begun: Begun) -> Answer {
         // Whether it runs, failed or was never recorded is nobody's secret within a tenant; an answer may be.
-        if let Begun::Replay(_) | Begun::JoinedFailure(_) = &begun
-            && !self.may_see(head).await
-        {
-            return self.guard.not_authorized(self.operation);
+        let may = match &begun {
+            Begun::Replay(replayed) => self.may_see(head, replayed.replay.asked_first.as_deref()).await,
+            Begun::JoinedFailure(_) => match self.guard.inner.engine.asked_first(&self.operation).await {
+                Ok(asked_first) => self.may_see(head, asked_first.flatten().as_deref()).await,
+                // Without knowing whose answer it is, nobody gets it.
+                Err(_) => May::Unknown,
+            },
+            Begun::Execute(_) | Begun::Told(_) => May::Yes,
+        };
+        match may {
+            May::Yes => self.guard.told(self.operation, begun),
+            May::No => self.guard.not_authorized(self.operation),
+            May::Unknown => self.guard.not_asked(self.operation),
         }
-        self.guard.told(self.operation, begun)
     }
 
-    async fn may_see(&self, head: &request::Parts) -> bool {
-        let rules = &self.guard.inner.rules;
-        if rules.authorize.is_none() && self.principal.is_none() {
-            return true;
-        }
-        // Without knowing whose answer it is, nobody gets it.
-        let Ok(asked_first) = self.guard.inner.engine.asked_first(&self.operation).await else { return false };
-        let asked_first = asked_first.flatten();
-        match &rules.authorize {
+    async fn may_see(&self, head: &request::Parts, asked_first: Option<&str>) -> May {
+        let principal = self.principal.as_deref();
+        match &self.guard.inner.rules.authorize {
             Some(authorize) => {
-                let replaying = Replaying {
-                    operation: self.operation,
-                    principal: self.principal.as_deref(),
-                    asked_first: asked_first.as_deref(),
-                    request: head,
-                };
+                let replaying = Replaying { operation: self.operation, principal, asked_first, request: head };
                 authorize.may_see(&replaying).await
             }
-            None => asked_first.is_none() || asked_first == self.principal,
+            // Nobody in particular is not everybody: who has no name sees what was asked without one.
+            None => May::from(asked_first == principal),
         }
     }
 }

@@ -20,8 +20,12 @@ mod told;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::identity::{Key, RequestPrint};
-use hapax_engine::Engine;
+use hapax_core::{
+    Id,
+    identity::{Key, RequestPrint},
+    policy::Mode,
+};
+use hapax_engine::{Engine, Policies};
 use http::{Method, Response, request};
 use parking_lot::RwLock;
 
@@ -34,8 +38,7 @@ use crate::{
 };
 
 pub use asking::{Asking, Begin, Peek};
-pub(crate) use running::UNRECORDED;
-pub use running::{Lease, Running};
+pub use running::{Lease, Running, mark_unprotected};
 pub use streaming::{Cut, Streaming};
 
 /// A whole answer, ready to be sent.
@@ -79,7 +82,13 @@ pub enum Asked {
 impl Guard {
     /// Checks the rules against the policy of their surface.
     pub fn new(engine: Engine, rules: Rules) -> Result<Self, RulesError> {
-        let resolved = Resolved::of(&rules, engine.policy(&rules.surface))?;
+        let policies = engine.policies();
+        Self::under(engine, rules, &policies)
+    }
+
+    /// The same for policies that are about to be put in force.
+    pub fn under(engine: Engine, rules: Rules, policies: &Policies) -> Result<Self, RulesError> {
+        let resolved = Resolved::of(&rules, Arc::clone(policies.of(&rules.surface)))?;
         Ok(Self { inner: Arc::new(Inner { engine, rules, resolved: RwLock::new(Arc::new(resolved)) }) })
     }
 
@@ -121,6 +130,18 @@ impl Guard {
         }
     }
 
+    /// Whether the policy in force only watches: then nothing of it may stop a request. Whoever is about to do so asks
+    /// here first; `true`: it is noted, and the request goes on as if we were not there.
+    #[must_use]
+    pub fn only_notes(&self, head: &request::Parts, because: &'static str) -> bool {
+        if self.resolved().policy.mode != Mode::Shadow {
+            return false;
+        }
+        let about = [self.inner.rules.surface.as_str(), head.method.as_str(), head.uri.path()].map(str::as_bytes);
+        self.inner.engine.would_stop(Id::derived("hapax.http.stopped.v1", &about), because);
+        true
+    }
+
     /// Finds the key, takes the fingerprint, and says what comes next.
     pub fn ask(&self, head: &request::Parts, body: Bytes, caller: &Caller) -> Asked {
         if is_safe(&head.method) {
@@ -137,6 +158,7 @@ impl Guard {
             // Known by its place; it brings a key of its own.
             Ok(_) | Err(_) if caller.activity.is_some() => Found::Automatic,
             Ok(found) => found,
+            Err(_) if self.only_notes(head, "key invalid") => return Asked::Pass(unchanged),
             Err(why) => {
                 let problem = Problem::new(Code::KeyInvalid, NextStep::UseNewKey, why).nothing_happened();
                 return Asked::Answer(self.problem(&problem));
@@ -167,11 +189,14 @@ impl Guard {
                 let print = print();
                 (Key::automatic(&print), print)
             }
-            Found::Nothing if resolved.required => return Asked::Answer(self.key_missing()),
+            Found::Nothing if resolved.required && !self.only_notes(head, "key missing") => {
+                return Asked::Answer(self.key_missing());
+            }
             Found::Nothing => return Asked::Pass(unchanged),
         };
         match Asking::new(self, &resolved, head, body, caller, endpoint, key, print) {
             Ok(asking) => Asked::Ask(Box::new(asking)),
+            Err(_) if self.only_notes(head, "not recordable") => Asked::Pass(unchanged),
             Err(error) => Asked::Answer(self.unavailable(&error, None)),
         }
     }

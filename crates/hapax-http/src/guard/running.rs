@@ -5,7 +5,7 @@ use hapax_core::{
     Body, Outcome, OutcomeClass, body_digest, meaning,
     policy::{Disposition, Keep},
 };
-use hapax_engine::{Carrier, Engine, Provider, Settled, Ticket};
+use hapax_engine::{Carrier, Engine, Provider, Settled, Ticket, Unprotected};
 use http::{HeaderName, HeaderValue, Response, response};
 
 use super::{Answer, Guard, Streaming};
@@ -17,7 +17,17 @@ use crate::{
 };
 
 /// Marks an answer of which nothing was recorded, because the store was gone and the work is pure.
-pub(crate) const UNRECORDED: HeaderName = HeaderName::from_static("hapax-unrecorded");
+const UNRECORDED: HeaderName = HeaderName::from_static("hapax-unrecorded");
+
+/// Says of an answer that it is not recorded, where its caller would otherwise count on it.
+pub fn mark_unprotected(headers: &mut http::HeaderMap, why: Unprotected) {
+    match why {
+        Unprotected::Shadow => {}
+        Unprotected::StoreGone => {
+            headers.insert(UNRECORDED, HeaderValue::from_static("true"));
+        }
+    }
+}
 
 /// The longest body that is taken for an identifier.
 const LONGEST_HANDLE: usize = 1_024;
@@ -103,7 +113,9 @@ impl Running {
     }
 
     /// Its answer is passed on while it comes, and recorded before its end.
-    pub fn stream(self, head: &response::Parts, capture: bool) -> Streaming {
+    pub fn stream(mut self, head: &response::Parts, capture: bool) -> Streaming {
+        // The route's own limit was for the time up to here.
+        self.ticket = self.ticket.under(&self.resolved.policy);
         Streaming::new(self, head, capture)
     }
 
@@ -116,23 +128,40 @@ impl Running {
 
     /// Nothing happened: the key is as if it had not been used.
     pub async fn no_effect(self) {
-        let outcome = Outcome::new(OutcomeClass::NotRecordable, Body::Empty);
-        let _offered_again = self.ticket.settle(&self.guard.inner.engine, outcome).await;
+        self.ended_as(OutcomeClass::NotRecordable).await;
     }
 
     /// The request had reached its handler or upstream, and nobody can say what came of it: what is answered now is
     /// made up here. No preset changes that; the class of the effect decides.
     pub async fn unknown(self) {
-        let outcome = Outcome::new(meaning::MADE_UP, Body::Empty);
+        self.ended_as(meaning::MADE_UP).await;
+    }
+
+    pub(super) async fn ended_as(self, class: OutcomeClass) {
+        let outcome = Outcome::new(class, Body::Empty);
         let _offered_again = self.ticket.settle(&self.guard.inner.engine, outcome).await;
     }
 
     /// As [`Running::unknown`], with the answer to give: for a handler that panicked or broke off.
     pub async fn no_answer(self, code: Code, detail: &'static str) -> Answer {
-        let next = if self.ticket_may_rerun() { NextStep::RetrySameKey } else { NextStep::AskOperator };
+        self.answer_instead(meaning::MADE_UP, code, detail).await
+    }
+
+    /// As [`Running::no_answer`], where the head of an answer came and its body broke off.
+    pub async fn broken_answer(self, head: &response::Parts, code: Code, detail: &'static str) -> Answer {
+        let class = meaning::broken_off(self.class_of(head));
+        self.answer_instead(class, code, detail).await
+    }
+
+    async fn answer_instead(self, class: OutcomeClass, code: Code, detail: &'static str) -> Answer {
+        let free = match self.resolved.policy.disposition(class, true) {
+            Disposition::Release => true,
+            Disposition::Complete | Disposition::Reject | Disposition::Fail | Disposition::FailUnknown => false,
+        };
+        let next = if free || self.ticket_may_rerun() { NextStep::RetrySameKey } else { NextStep::AskOperator };
         let problem = Problem::new(code, next, detail).about(self.ticket.id());
         let answer = self.guard.problem(&problem);
-        self.unknown().await;
+        self.ended_as(class).await;
         answer
     }
 

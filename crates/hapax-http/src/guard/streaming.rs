@@ -1,5 +1,5 @@
 use bytes::{Bytes, BytesMut};
-use hapax_core::{Body, Outcome, OutcomeClass};
+use hapax_core::{Body, Outcome, meaning};
 use http::response;
 use sha2::{Digest, Sha256};
 
@@ -55,18 +55,9 @@ impl Streaming {
         self.running.settle(self.outcome).await.map(|_| ()).map_err(|_| Cut)
     }
 
-    /// It broke off: nobody can say whether what it stood for happened.
+    /// It broke off.
     pub async fn broken(self) {
-        match self.outcome.class {
-            // What leaves nothing, and what may be tried again, is so whether or not its last words came.
-            OutcomeClass::NotRecordable | OutcomeClass::NotAdmitted | OutcomeClass::Cancelled => {
-                self.running.no_effect().await;
-            }
-            OutcomeClass::RetryableFailure
-            | OutcomeClass::Success
-            | OutcomeClass::FinalFailure
-            | OutcomeClass::Unknown => self.running.unknown().await,
-        }
+        self.running.ended_as(meaning::broken_off(self.outcome.class)).await;
     }
 }
 

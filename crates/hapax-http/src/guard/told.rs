@@ -66,6 +66,13 @@ impl Guard {
                     "as many requests are being processed as may be; send it again later with the same key",
                 )
                 .retry_after(refusal.retry_after),
+                RefusalReason::Forgetful => Problem::new(
+                    Code::Unavailable,
+                    NextStep::AskOperator,
+                    "the store may forget what it acknowledged, and the policy does not allow that for this effect \
+                     [HX0134]",
+                )
+                .retry_after(refusal.retry_after),
             },
             // A replay and a ticket are answered elsewhere.
             Verdict::Fenced | Verdict::Replay(_) | Verdict::Execute(_) => Problem::new(
@@ -90,8 +97,19 @@ impl Guard {
     }
 
     pub(super) fn not_authorized(&self, operation: Id) -> Answer {
-        let detail = "the answer under this idempotency key belongs to another principal; use a key of your own";
-        self.problem(&Problem::new(Code::NotAuthorized, NextStep::UseNewKey, detail).about(operation))
+        // No advice to take another key: what was asked under this one may have happened, and the caller may be the one
+        // that asked, with a right that was taken away.
+        let detail = "the answer under this idempotency key is not this caller's to see; whoever runs the service can \
+                      say what became of it";
+        self.problem(&Problem::new(Code::NotAuthorized, NextStep::AskOperator, detail).about(operation))
+    }
+
+    /// There is an answer, and nobody can say right now whether this caller may see it.
+    pub(super) fn not_asked(&self, operation: Id) -> Answer {
+        let detail = "whether this caller may see the recorded answer cannot be found out right now; send the request \
+                      again with the same key";
+        let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail);
+        self.problem(&problem.about(operation).retry_after(Millis::from_secs(1)))
     }
 
     /// Nobody can say what is recorded. Nothing ran because of this request.

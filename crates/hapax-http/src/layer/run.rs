@@ -1,9 +1,9 @@
 //! One guarded request from its head to its answer.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::Pin, sync::Arc};
 
-use bytes::{Bytes, BytesMut};
-use hapax_engine::{Ticket, Unprotected};
+use bytes::Bytes;
+use hapax_engine::Ticket;
 use http::{HeaderMap, HeaderValue, Request, Response, Version, header, request, response};
 use http_body::Body;
 use http_body_util::BodyExt;
@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     body::{BodyError, RequestBody, ResponseBody},
-    guard::{Answer, Asked, Begin, Guard, Running, UNRECORDED},
+    guard::{Answer, Asked, Begin, Guard, Running, mark_unprotected},
     mark::{Deferred, Operation, Streamed},
+    pieces::Pieces,
     problem::{Code, NextStep, Problem},
     stream,
 };
@@ -41,16 +42,24 @@ where
     R::Error: fmt::Display,
 {
     let Some(caller) = who(&head) else {
+        if guard.only_notes(&head, "no credential") {
+            return passed(&mut inner, Request::from_parts(head, RequestBody::through(body))).await;
+        }
         let detail = "nobody can say whose request this is; send a credential that the service knows";
-        let problem = Problem::new(Code::NoCredential, NextStep::FixRequest, detail).nothing_happened();
+        let problem = Problem::new(Code::NoCredential, NextStep::FixRequest, detail);
         return Ok(unread(&head, guard.problem(&problem)));
     };
     let body = match buffered(body, most).await {
         Ok(body) => body,
-        Err(Unbuffered::TooLarge) => return Ok(unread(&head, guard.too_large())),
+        Err(Unbuffered::TooLarge(body)) => {
+            if guard.only_notes(&head, "too large") {
+                return passed(&mut inner, Request::from_parts(head, body)).await;
+            }
+            return Ok(unread(&head, guard.too_large()));
+        }
         Err(Unbuffered::Broken) => {
             let detail = "the request's body broke off; send the request again with the same key";
-            let problem = Problem::new(Code::BrokenRequest, NextStep::RetrySameKey, detail).nothing_happened();
+            let problem = Problem::new(Code::BrokenRequest, NextStep::RetrySameKey, detail);
             return Ok(unread(&head, guard.problem(&problem)));
         }
     };
@@ -64,7 +73,10 @@ where
         Begin::Answer(answer) => Ok(answer.map(ResponseBody::whole)),
         Begin::Unprotected { ticket, why } => {
             let answered = passed(&mut inner, told(head, body, ticket)).await;
-            answered.map(|answer| marked(answer, why))
+            answered.map(|mut answer| {
+                mark_unprotected(answer.headers_mut(), why);
+                answer
+            })
         }
         Begin::Run(running) => {
             let request = told(head, body, running.ticket().clone());
@@ -93,16 +105,6 @@ fn told<B>(mut head: request::Parts, body: Bytes, ticket: Ticket) -> Request<Req
     request
 }
 
-fn marked<R>(mut answer: Response<ResponseBody<R>>, why: Unprotected) -> Response<ResponseBody<R>> {
-    match why {
-        Unprotected::Shadow => {}
-        Unprotected::StoreGone => {
-            answer.headers_mut().insert(UNRECORDED, HeaderValue::from_static("true"));
-        }
-    }
-    answer
-}
-
 /// An answer to a request whose body was not read to its end: the connection must not go on behind it.
 fn unread<R>(head: &request::Parts, mut answer: Answer) -> Response<ResponseBody<R>> {
     if head.version <= Version::HTTP_11 {
@@ -117,38 +119,49 @@ fn stopped<R>(guard: &Guard) -> Response<ResponseBody<R>> {
     guard.problem(&Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail)).map(ResponseBody::whole)
 }
 
-enum Unbuffered {
-    TooLarge,
+/// Why there is no whole body, and what is left of it for a handler that is to have it all the same.
+enum Unbuffered<B> {
+    TooLarge(RequestBody<B>),
     Broken,
 }
 
-async fn buffered<B>(body: B, most: usize) -> Result<Bytes, Unbuffered>
+async fn buffered<B>(body: B, most: usize) -> Result<Bytes, Unbuffered<B>>
 where
     B: Body<Data = Bytes>,
 {
-    if body.size_hint().lower() > most as u64 {
-        return Err(Unbuffered::TooLarge);
+    let hint = body.size_hint();
+    if hint.lower() > most as u64 {
+        return Err(Unbuffered::TooLarge(RequestBody::through(body)));
     }
-    let mut body = std::pin::pin!(body);
-    let mut first = Bytes::new();
-    let mut more = BytesMut::new();
+    let mut pieces = Pieces::default();
+    if hint.exact().is_some() {
+        return match gather(std::pin::pin!(body), most, &mut pieces).await {
+            Ok(true) => Ok(pieces.joined()),
+            // Longer than it said it was.
+            Ok(false) | Err(()) => Err(Unbuffered::Broken),
+        };
+    }
+    let mut body = Box::pin(body);
+    match gather(body.as_mut(), most, &mut pieces).await {
+        Ok(true) => Ok(pieces.joined()),
+        Ok(false) => Err(Unbuffered::TooLarge(RequestBody::resumed(pieces.joined(), body))),
+        Err(()) => Err(Unbuffered::Broken),
+    }
+}
+
+/// Whether all of the body came; otherwise it has more than so many bytes.
+async fn gather<B>(mut body: Pin<&mut B>, most: usize, pieces: &mut Pieces) -> Result<bool, ()>
+where
+    B: Body<Data = Bytes>,
+{
     while let Some(frame) = body.as_mut().frame().await {
-        let frame = frame.map_err(|_| Unbuffered::Broken)?;
-        let Ok(data) = frame.into_data() else { continue };
-        if first.len() + more.len() + data.len() > most {
-            return Err(Unbuffered::TooLarge);
-        }
-        // Most bodies come in one piece, and that is not copied.
-        if first.is_empty() && more.is_empty() {
-            first = data;
-        } else {
-            if more.is_empty() {
-                more.extend_from_slice(&std::mem::take(&mut first));
-            }
-            more.extend_from_slice(&data);
+        let Ok(data) = frame.map_err(drop)?.into_data() else { continue };
+        pieces.add(data);
+        if pieces.len() > most {
+            return Ok(false);
         }
     }
-    Ok(if more.is_empty() { first } else { more.freeze() })
+    Ok(true)
 }
 
 async fn run<S, B, R>(running: Running, mut inner: S, request: Request<RequestBody<B>>) -> Answered<R, S::Error>

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hapax_core::{
-    Effect, StateName,
+    Effect, Millis, Stamp, StateName,
     identity::{Surface, Tenant},
 };
-use hapax_engine::Engine;
+use hapax_engine::{Engine, Stepped};
 use hapax_http::{Answer, Asked, Asking, Begin, Caller, Guard, Look, Peek, Rules, Running};
-use hapax_store::MemoryStore;
+use hapax_store::{ManualClock, MemoryStore};
 use http::{Request, Response, StatusCode, request};
 
 fn guard() -> Guard {
@@ -101,4 +101,43 @@ async fn a_failure_after_the_first_byte_is_a_doubt_and_one_before_it_is_nothing(
     assert_eq!(guard.engine().explain(&id).await.unwrap().state, StateName::InDoubt);
     let Peek::Answer(told) = ask(&guard, &head, b"{}").peek(&head).await else { panic!("not answered") };
     assert_eq!(told.status(), StatusCode::CONFLICT);
+}
+
+/// Whoever holds a connection must not wait with it for another's attempt: ten waiters would hold ten connections that
+/// nobody uses.
+#[tokio::test]
+async fn who_asks_at_once_is_told_at_once() {
+    let guard = guard();
+    let head = post(Some("k1"));
+    let running = run(&guard, &head, b"{}").await;
+    let asking = Box::new(ask(&guard, &head, b"{}"));
+    let at_once = tokio::time::timeout(std::time::Duration::from_secs(5), asking.begin_at_once(&head));
+    let asking = at_once.await.expect("it does not wait").expect_err("an attempt is under way");
+    let (finished, told) = tokio::join!(running.finish(created()), asking.peek(&head));
+    assert_eq!(finished.status(), StatusCode::CREATED);
+    let Peek::Answer(told) = told else { panic!("it runs") };
+    assert_eq!(told.status(), StatusCode::CREATED);
+}
+
+/// A gateway gives its upstream so much time and no more. A lease that went on after that would tell everybody that
+/// something runs which nobody waits for. A stream is another matter: it goes on as long as it is read.
+#[tokio::test]
+async fn an_attempt_has_the_routes_time_and_a_stream_its_own() {
+    let clock = Arc::new(ManualClock::new(Stamp(1_000_000)));
+    let engine = Engine::builder(Arc::new(MemoryStore::new(clock.clone()))).build().unwrap();
+    let rules = Rules::on(Surface::new("http").unwrap()).max_attempt(Millis::from_secs(90));
+    let guard = Guard::new(engine, rules).unwrap();
+    for (key, start, streams) in [("k1", 1_000_000, false), ("k2", 2_000_000, true)] {
+        clock.set(Stamp(start));
+        let head = post(Some(key));
+        let running = run(&guard, &head, b"{}").await;
+        let (given, _) = created().into_parts();
+        let ticket =
+            if streams { running.stream(&given, false).running().ticket().clone() } else { running.deferred() };
+        for (second, allowed) in [(45, true), (89, true), (91, streams), (130, streams)] {
+            clock.set(Stamp(start + second * 1_000));
+            let renewed = ticket.renew(guard.engine()).await.unwrap();
+            assert_eq!(matches!(renewed, Stepped::Done(_)), allowed, "{key} after {second} s: {renewed:?}");
+        }
+    }
 }

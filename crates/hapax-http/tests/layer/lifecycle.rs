@@ -10,6 +10,7 @@ use hapax_core::{Body, Effect, Millis, Outcome, OutcomeClass, Preset, StateName,
 use hapax_http::{Mark, Operation};
 use hapax_store::Fault;
 use http::{Method, Request};
+use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
@@ -322,6 +323,30 @@ async fn shadow_mode_stops_nothing_and_lists_what_it_would_have_stopped() {
     assert_eq!(app.post("k", "{\"other\":1}").await.code(), 201);
     let stops: Vec<&str> = app.engine.shadow().list().iter().map(|stop| stop.because).collect();
     assert_eq!(stops, ["replay", "replay", "mismatch"]);
+}
+
+/// Nor does it stop what could not even be asked about: without a key, with a bad one, of nobody, or too long.
+#[tokio::test]
+async fn shadow_mode_lets_pass_what_is_no_question() {
+    let shadow = policy(|policy| policy.mode = Mode::Shadow);
+    let limits = hapax_http::Limits { request_body: 8, ..hapax_http::Limits::default() };
+    let app = App::serve(shadow, rules().require_key().limits(limits), |request| async move {
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        answer(201, body)
+    })
+    .await;
+    let nobodys = http::Request::post("/orders").header("idempotency-key", "k");
+    for (name, request, body) in [
+        ("key missing", crate::support::post("/orders"), "{}"),
+        ("key invalid", keyed("k").header("idempotency-key", "other"), "{}"),
+        ("no credential", nobodys, "{}"),
+        ("too large", keyed("k"), "more than eight bytes"),
+    ] {
+        let reply = app.send(request, body).await;
+        assert_eq!((reply.code(), &reply.body[..]), (201, body.as_bytes()), "{name}");
+        assert_eq!(app.engine.shadow().list().last().unwrap().because, name);
+    }
+    assert_eq!((app.calls(), app.engine.stats().shadow_stops), (4, 4));
 }
 
 /// A policy that is put in force while the server runs counts from the next request on.

@@ -4,6 +4,7 @@
 
 mod capture;
 mod cases;
+mod codes;
 mod dialects;
 mod guard;
 mod keys;

@@ -1,7 +1,7 @@
 //! Tenants are strangers, and an answer goes to whoever may see it.
 
 use hapax_core::policy::OnInFlight;
-use hapax_http::Replaying;
+use hapax_http::{May, Replaying};
 use http::Request;
 use http_body_util::BodyExt;
 
@@ -74,6 +74,47 @@ async fn an_answer_goes_to_the_principal_that_asked_first() {
     assert_eq!((refused.code(), refused.json()["code"].as_str()), (403, Some("not_authorized")));
     assert!(!String::from_utf8_lossy(&refused.body).contains("secret of ann"));
     assert_eq!(app.calls(), 1);
+}
+
+/// Within a tenant nobody in particular is somebody too: whoever comes without a name gets no answer that was asked for
+/// under one, and the other way round.
+#[tokio::test]
+async fn whoever_has_no_name_sees_nobodys_answer() {
+    let app = App::serve(policy(|_| {}), rules(), |_| async { answer(201, "secret") }).await;
+    let named = |key: &str| keyed(key).header("x-principal", "ann");
+    assert_eq!(app.send(named("k1"), "{}").await.code(), 201);
+    assert_eq!(app.send(keyed("k2"), "{}").await.code(), 201);
+    for _ in 0..2 {
+        for (first, other) in [(named("k1"), keyed("k1")), (keyed("k2"), named("k2"))] {
+            assert!(app.send(first, "{}").await.is_replay());
+            let refused = app.send(other, "{}").await;
+            assert_eq!((refused.code(), refused.json()["code"].as_str()), (403, Some("not_authorized")));
+            assert!(!String::from_utf8_lossy(&refused.body).contains("secret"));
+        }
+        // And so where the record has to be read.
+        app.engine.gate().clear();
+    }
+    assert_eq!(app.calls(), 2);
+}
+
+/// Who decides cannot be asked. Told *no*, a program would take its intent to another key and pay twice.
+#[tokio::test]
+async fn nobody_can_say_is_not_no() {
+    let (yes, no, unknown) = (May::Yes, May::No, May::Unknown);
+    for (may, status, next) in
+        [(yes, 201, None), (no, 403, Some("ask_operator")), (unknown, 503, Some("retry_same_key"))]
+    {
+        let rules = rules().authorize(move |_: &Replaying<'_>| may);
+        let app = App::serve(policy(|_| {}), rules, |_| async { answer(201, "secret") }).await;
+        assert_eq!(app.post("k", "{}").await.code(), 201);
+        let again = app.post("k", "{}").await;
+        assert_eq!(again.code(), status);
+        if let Some(next) = next {
+            let said = again.json();
+            assert_eq!((said["next_action"].as_str(), said["safe_new_key"].as_bool()), (Some(next), Some(false)));
+        }
+        assert_eq!(app.calls(), 1);
+    }
 }
 
 /// Revocation: the hook decides on the request that asks now.

@@ -20,7 +20,7 @@ pub enum Fault {
     /// It is done, and reported as failed: the cruellest one.
     After(io::ErrorKind),
     /// A write stops half way; other calls fail before they happen.
-    Torn,
+    Torn(io::ErrorKind),
 }
 
 /// A bit that reads wrong.
@@ -93,9 +93,8 @@ impl Plan {
         }
         match self.due() {
             None => act(),
-            Some(Fault::Before(kind)) => Err(kind.into()),
+            Some(Fault::Before(kind) | Fault::Torn(kind)) => Err(kind.into()),
             Some(Fault::After(kind)) => act().and(Err(kind.into())),
-            Some(Fault::Torn) => Err(io::ErrorKind::Other.into()),
         }
     }
 
@@ -188,9 +187,9 @@ impl File for FaultyFile {
             None => self.inner.write_at(bytes, offset),
             Some(Fault::Before(kind)) => Err(kind.into()),
             Some(Fault::After(kind)) => self.inner.write_at(bytes, offset).and(Err(kind.into())),
-            Some(Fault::Torn) => {
+            Some(Fault::Torn(kind)) => {
                 self.inner.write_at(&bytes[..bytes.len() / 2], offset)?;
-                Err(io::ErrorKind::Other.into())
+                Err(kind.into())
             }
         }
     }

@@ -59,11 +59,11 @@ pub(crate) fn read_all(file: &dyn File, limit: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn write_whole(disk: &dyn Disk, dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let passing = dir.join(format!("{name}.tmp"));
     let file = disk.open(&passing, Mode::Create)?;
-    if let Err(error) = file.write_at(bytes, 0).and_then(|()| file.sync()) {
+    let done = file.write_at(bytes, 0).and_then(|()| file.sync()).and_then(|()| disk.rename(&passing, &dir.join(name)));
+    if done.is_err() {
         drop(file);
         // Room that half a file takes is missing elsewhere.
         let _ = disk.remove(&passing);
-        return Err(error);
     }
-    disk.rename(&passing, &dir.join(name))
+    done
 }

@@ -15,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use hapax_core::{Id, Millis, Tag, Version};
 use hapax_ledger::{Clock, Ledger, OpenError, Options, Stepper};
-use hapax_store::{Counted, Due, Envelope, Kind, Snapshot, Store, StoreError, Swap};
+use hapax_store::{BodyId, Counted, Due, Envelope, Kind, Snapshot, Store, StoreError, Swap};
 
 pub use hapax_ledger::testing::Random;
 
@@ -85,6 +85,34 @@ pub fn envelope(payload: impl Into<Vec<u8>>) -> Envelope {
 
 pub fn live(payload: impl Into<Vec<u8>>) -> Envelope {
     Envelope { lease_end: Some(Due::After(Millis(60_000))), ..envelope(payload) }
+}
+
+/// A body of a name of its own; its bytes can be told from the name.
+pub fn random_body(random: &mut Random) -> BodyId {
+    let mut bytes = [0; 32];
+    bytes.chunks_mut(8).for_each(|part| part.copy_from_slice(&random.next().to_le_bytes()));
+    BodyId(bytes)
+}
+
+pub fn body_bytes(body: BodyId) -> Bytes {
+    Bytes::from(body.0.repeat(1 + usize::from(body.0[0] % 40)))
+}
+
+/// The payload of a record that names a body.
+pub fn naming(body: BodyId) -> Vec<u8> {
+    [b"body ", body.0.as_slice()].concat()
+}
+
+pub fn named(record: &Envelope) -> Option<BodyId> {
+    record.payload.strip_prefix(b"body ")?.try_into().ok().map(BodyId)
+}
+
+/// Whoever finds a record finds the body that it names, whole.
+pub fn has_its_body(ledger: &Ledger, record: Option<&Envelope>, what: &str) {
+    if let Some(body) = record.and_then(named) {
+        let found = now(ledger.get_body(body)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(found, Some(body_bytes(body)), "{what}: a record names a body that is not there");
+    }
 }
 
 /// Polls once.

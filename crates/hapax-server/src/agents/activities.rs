@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::{may_use, turn_of};
 use crate::{
-    api::{Found, Undone, effect_of, given_out, lease_of, nonce_of, refused, said, told, undone, wait_of},
+    api::{Found, Undone, effect_of, given_out, lease_of, nonce_of, noted, refused, said, told, undone, wait_of},
     app::{App, Asked, Caller},
     http::{Reply, answer, json},
     metrics::Told,
@@ -68,7 +68,8 @@ async fn activity(app: &App, caller: &Caller, wanted: &ActivityRequest) -> Resul
 }
 
 async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax_core::Nonce>) -> Found {
-    let id = activity.id()?;
+    let (id, key_hash) = (activity.id()?, activity.key_hash()?);
+    noted(app, caller, SURFACE, id).await?;
     let under_way = caller.identity.state.begin();
     let activity =
         if under_way.others >= app.limits.begins_per_tenant { activity.wait(hapax_engine::Wait::No) } else { activity };
@@ -83,9 +84,9 @@ async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax
                 None => (None, None),
             };
             let key = outgoing.key().to_owned();
-            let ticket = given_out(app, caller, outgoing.into_ticket());
+            let ticket = given_out(app, caller, SURFACE, outgoing.into_ticket());
             let given = ActivityVerdicts::Execute(ActivityTicket { ticket, key, header, field });
-            return Ok((id, Told::Execute, Ok(answer(&given))));
+            return Ok((id, key_hash, Told::Execute, Ok(answer(&given))));
         }
         Claimed::Told(begun) => *begun,
     };
@@ -98,20 +99,20 @@ async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax
             let told = if replayed.joined { Told::Joined } else { Told::Replay };
             let Some(recorded) = recorded else {
                 let problem = Problem::no_body("it was answered, and the answer itself is not kept any more").about(id);
-                return Ok((id, told, Err(problem)));
+                return Ok((id, key_hash, told, Err(problem)));
             };
             let (attempt, joined) = (replayed.replay.attempt, replayed.joined);
             let given = ActivityReplay { operation, attempt, joined, answer: wire(&recorded) };
-            Ok((id, told, Ok(answer(&ActivityVerdicts::Replay(given)))))
+            Ok((id, key_hash, told, Ok(answer(&ActivityVerdicts::Replay(given)))))
         }
         Begun::JoinedFailure(outcome) => {
             let failed = Answered::of(&outcome).map_or_else(unanswered, |answered| wire(&answered));
             let given = ActivityReplay { operation, attempt: 0, joined: true, answer: failed };
-            Ok((id, Told::JoinedFailure, Ok(answer(&ActivityVerdicts::JoinedFailure(given)))))
+            Ok((id, key_hash, Told::JoinedFailure, Ok(answer(&ActivityVerdicts::JoinedFailure(given)))))
         }
         Begun::Told(verdict) => {
             let (told, problem) = refused(&verdict);
-            Ok((id, told, Err(problem.about(id))))
+            Ok((id, key_hash, told, Err(problem.about(id))))
         }
         // A ticket came as a claim.
         Begun::Execute(_) => Err(store_down()),
@@ -143,15 +144,16 @@ pub(super) async fn answered(app: &App, asked: Asked) -> Result<Reply, Problem> 
         return Err(Problem::bad_request("an answer has a status from 100 to 599 and at most 64 headers"));
     }
     let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
-    let seen =
-        seen.filter(|seen| asked.caller.sees(&seen.record.about.tenant)).ok_or_else(Problem::unknown_operation)?;
+    let seen = seen
+        .filter(|seen| asked.caller.sees(&seen.record.about.tenant, &seen.record.about.surface))
+        .ok_or_else(Problem::unknown_operation)?;
     let mut answered = Answered::new(status, body);
     for (name, value) in &headers {
         answered = answered.header(name, value);
     }
     let class = app.providers.class_of(&wanted.provider, status, seen.record.effect);
     let outcome = answered.outcome(class).map_err(|error| Problem::bad_request(error.to_string()))?;
-    let stepped = match app.tickets.get(&id, token, asked.caller.tenant()) {
+    let stepped = match app.tickets.get(&id, token, &asked.caller) {
         Some(ticket) => ticket.finish(&app.engine, outcome).await?,
         None => app.engine.finish(&id, token, outcome).await?,
     };

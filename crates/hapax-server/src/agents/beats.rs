@@ -87,7 +87,7 @@ pub(super) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     if let Some(turn) = &wanted.turn {
         call = call.in_turn(&turn_of(app, &asked.caller, turn).await?);
     }
-    begin_call(app, &asked.caller, call, wanted.nonce.as_deref()).await
+    begin_call(app, &asked.caller, "beat", call, wanted.nonce.as_deref()).await
 }
 
 const fn wire(beat: &SessionBeat) -> BeatWire {

@@ -71,7 +71,7 @@ pub(super) async fn next(app: &App, asked: Asked) -> Result<Reply, Problem> {
         NextInverse::Run { step, ticket } => {
             let text = String::from_utf8_lossy(&step.input).into_owned();
             NextWire::Run(InverseWire {
-                ticket: given_out(app, &asked.caller, *ticket),
+                ticket: given_out(app, &asked.caller, SURFACE, *ticket),
                 ordinal: step.ordinal,
                 name: step.name.to_string(),
                 input: RawValue::from_string(text).map_err(|_| store_down())?,

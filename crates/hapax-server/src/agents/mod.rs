@@ -51,6 +51,37 @@ pub(crate) enum Name {
     RetryInverse,
 }
 
+impl Name {
+    /// Whether its own nonce or token makes it safe to repeat, or it only looks.
+    pub(crate) const fn needs_no_key(self) -> bool {
+        match self {
+            Self::ShowGroup
+            | Self::ClaimActivity
+            | Self::AnswerActivity
+            | Self::RunEffects
+            | Self::BeginTool
+            | Self::BeginBeat
+            | Self::LookUp
+            | Self::ShowPlan
+            | Self::NextInverse => true,
+            Self::CreateGroup
+            | Self::Supersede
+            | Self::Fork
+            | Self::ForceComplete
+            | Self::Absorb
+            | Self::Commit
+            | Self::Close
+            | Self::Gather
+            | Self::AbsorbIntoBeat
+            | Self::Seal
+            | Self::Keep
+            | Self::Unwind
+            | Self::SeenTo
+            | Self::RetryInverse => false,
+        }
+    }
+}
+
 pub(crate) async fn answer(app: &App, name: Name, asked: Asked) -> Result<Reply, Problem> {
     match name {
         Name::CreateGroup => groups::create(app, asked).await,
@@ -82,7 +113,7 @@ async fn group_of(app: &App, caller: &Caller, id: Option<Id>) -> Result<GroupHan
     may_use(caller, "group")?;
     let id = id.ok_or_else(problems::unknown_group)?;
     let group = app.engine.group_by_id(&id).await?;
-    group.filter(|group| caller.sees(group.tenant().as_str())).ok_or_else(problems::unknown_group)
+    group.filter(|group| caller.sees(group.tenant().as_str(), "group")).ok_or_else(problems::unknown_group)
 }
 
 /// The turn that a call is to be made in. Only of the caller's own tenant, whatever else the caller sees.

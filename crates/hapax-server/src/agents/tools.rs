@@ -33,7 +33,7 @@ pub(super) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     if let Some(wait) = wait_of(wanted.wait_ms)? {
         call = call.wait(wait);
     }
-    begin_call(app, &asked.caller, call, wanted.nonce.as_deref()).await
+    begin_call(app, &asked.caller, "tool", call, wanted.nonce.as_deref()).await
 }
 
 fn refused(error: ToolError<Infallible>) -> Problem {

@@ -4,13 +4,16 @@ use http::StatusCode;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::resolve::note;
 use crate::{
     agents,
     app::{App, Asked, Caller},
+    audit::Action,
     http::{Reply, answer, json},
     log::Level,
     metrics::Told,
     problem::{Next, Problem},
+    trace,
     wire::{
         BeginRequest, CompensationWire, JoinedFailure, OutcomeWire, ReplayAnswer, ScopePart, TicketAnswer, Verdicts,
     },
@@ -24,51 +27,71 @@ const MOST_COMPENSATION: usize = 255;
 pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let wanted: BeginRequest = json(&asked.headers, asked.body, &app.limits).await?;
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
-    let since = Instant::now();
+    let (since, surface) = (Instant::now(), wanted.surface.clone());
     let begun = match prepared(app, &asked.caller, wanted).await {
-        Ok(call) => ask(app, &asked.caller, call, nonce).await,
+        Ok(call) => ask(app, &asked.caller, &surface, call, nonce).await,
         Err(refused) => Err(refused),
     };
     said(app, &asked.caller, since, begun)
 }
 
 /// As [`begin`], with a call that was put together elsewhere.
-pub(crate) async fn begin_call(app: &App, caller: &Caller, call: Call, nonce: Option<&str>) -> Result<Reply, Problem> {
+pub(crate) async fn begin_call(
+    app: &App,
+    caller: &Caller,
+    surface: &str,
+    call: Call,
+    nonce: Option<&str>,
+) -> Result<Reply, Problem> {
     let nonce = nonce.map(nonce_of).transpose()?;
     let since = Instant::now();
-    let begun = ask(app, caller, call, nonce).await;
+    let begun = ask(app, caller, surface, call, nonce).await;
     said(app, caller, since, begun)
 }
 
-/// An answer that was found, with how it is counted.
-pub(crate) type Found = Result<(Id, Told, Result<Reply, Problem>), Problem>;
+/// Which operation it is, the hash of its key for the log, what was said, and how.
+pub(crate) type Found = Result<(Id, [u8; 8], Told, Result<Reply, Problem>), Problem>;
+
+/// A row in the audit log, where an administrator is about to begin something.
+pub(crate) async fn noted(app: &App, caller: &Caller, surface: &str, id: Id) -> Result<(), Problem> {
+    if !caller.is_administrator() {
+        return Ok(());
+    }
+    let detail = serde_json::json!({ "step": "begin", "as_tenant": acting_for(caller), "surface": surface });
+    note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await
+}
 
 /// Counts and logs what was found, and gives it.
 pub(crate) fn said(app: &App, caller: &Caller, since: Instant, begun: Found) -> Result<Reply, Problem> {
     let told = match &begun {
-        Ok((_, told, _)) => *told,
+        Ok((_, _, told, _)) => *told,
         Err(_) => Told::Error,
     };
     app.metrics.told(told, since.elapsed());
-    let (id, told, reply) = begun?;
+    let (id, key_hash, told, reply) = begun?;
+    trace::note("hapax.operation", id);
+    trace::note("hapax.verdict", told.name());
     if app.log.is_on(Level::Debug) {
         let (operation, cached) = (id.to_string(), matches!(told, Told::Replay | Told::Joined));
+        let key = data_encoding::HEXLOWER.encode(&key_hash);
         let fields = [
             ("operation", operation.as_str()),
+            ("key_hash", key.as_str()),
             ("tenant", caller.tenant()),
             ("status", told.check_status()),
             ("cached", if cached { "true" } else { "false" }),
         ];
         app.say(Level::Debug, "idempotency_check", &fields);
         if cached {
-            app.say(Level::Debug, "idempotent_cache_hit", &fields[..2]);
+            app.say(Level::Debug, "idempotent_cache_hit", &fields[..3]);
         }
     }
     reply
 }
 
-async fn ask(app: &App, caller: &Caller, call: Call, nonce: Option<Nonce>) -> Found {
-    let id = call.id()?;
+async fn ask(app: &App, caller: &Caller, surface: &str, call: Call, nonce: Option<Nonce>) -> Found {
+    let (id, key_hash) = (call.id()?, call.key_hash()?);
+    noted(app, caller, surface, id).await?;
     let under_way = caller.identity.state.begin();
     // With too many of them nobody waits any more: they are told at once that it is in flight.
     let call = if under_way.others >= app.limits.begins_per_tenant { call.wait(Wait::No) } else { call };
@@ -79,7 +102,7 @@ async fn ask(app: &App, caller: &Caller, call: Call, nonce: Option<Nonce>) -> Fo
     drop(under_way);
     let begun = begun.inspect_err(|error| app.say(Level::Warn, "begin_failed", &[("error", &error.to_string())]))?;
     let (told, verdict) = match begun {
-        Begun::Execute(ticket) => (Told::Execute, Verdicts::Execute(given_out(app, caller, ticket))),
+        Begun::Execute(ticket) => (Told::Execute, Verdicts::Execute(given_out(app, caller, surface, ticket))),
         Begun::Replay(replayed) => {
             let replay = &replayed.replay;
             let outcome = match &replay.answer {
@@ -106,14 +129,14 @@ async fn ask(app: &App, caller: &Caller, call: Call, nonce: Option<Nonce>) -> Fo
         }
         Begun::Told(verdict) => {
             let (told, problem) = refused(&verdict);
-            return Ok((id, told, Err(problem.about(id))));
+            return Ok((id, key_hash, told, Err(problem.about(id))));
         }
     };
-    Ok((id, told, Ok(answer(&verdict))))
+    Ok((id, key_hash, told, Ok(answer(&verdict))))
 }
 
 /// A ticket, as its owner gets it.
-pub(crate) fn given_out(app: &App, caller: &Caller, ticket: Ticket) -> TicketAnswer {
+pub(crate) fn given_out(app: &App, caller: &Caller, surface: &str, ticket: Ticket) -> TicketAnswer {
     let id = ticket.id();
     let given = TicketAnswer {
         operation: id.to_string(),
@@ -123,7 +146,7 @@ pub(crate) fn given_out(app: &App, caller: &Caller, ticket: Ticket) -> TicketAns
         fence: ticket.fence().0,
         downstream_key: downstream_key(&id),
     };
-    app.tickets.keep(ticket, caller.tenant());
+    app.tickets.keep(ticket, caller.tenant(), surface);
     given
 }
 
@@ -202,6 +225,11 @@ pub(crate) fn wait_of(wait_ms: Option<u64>) -> Result<Option<Wait>, Problem> {
     }
 }
 
+/// Whose operation an administrator is at; `None`: anybody's.
+pub(super) fn acting_for(caller: &Caller) -> Option<&str> {
+    (!caller.sees_all).then(|| caller.tenant())
+}
+
 /// The call that a surface, a scope and a key stand for.
 pub(super) fn call_of(
     app: &App,
@@ -267,6 +295,13 @@ pub(crate) fn refused(verdict: &Verdict) -> (Told, Problem) {
             let detail = match refusal.reason {
                 hapax_core::RefusalReason::Quota => "as many records are kept as may be; nothing ran",
                 hapax_core::RefusalReason::Admission => "as much is running as may; nothing ran",
+                hapax_core::RefusalReason::Forgetful => {
+                    let detail = "the store may forget what it acknowledged, and the policy does not allow that for this \
+                                  effect; nothing ran";
+                    let (status, title) = (StatusCode::SERVICE_UNAVAILABLE, "The store promises too little");
+                    let problem = Problem::new(status, "HX0134", title, detail, Next::AskOperator);
+                    return (Told::Refused, problem.after(refusal.retry_after).verdict("refused"));
+                }
             };
             let status = StatusCode::TOO_MANY_REQUESTS;
             let problem = Problem::new(status, "HX0007", "There is no room for it now", detail, Next::RetrySameKey);

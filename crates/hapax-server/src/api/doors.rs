@@ -8,7 +8,7 @@ use hapax_store::Durability;
 use serde_json::json;
 
 use crate::{
-    app::{App, Asked, Caller},
+    app::{App, Asked, Caller, Door},
     auth::Auth,
     http::{Reply, answer, plain},
     log::Level,
@@ -37,9 +37,13 @@ pub(crate) async fn ready(app: &App) -> Result<Reply, Problem> {
     Ok(answer(&json!({ "ready": true, "durability": durability })))
 }
 
-pub(crate) fn openapi(app: &App) -> Reply {
-    let made = || Bytes::from(openapi::document().to_string());
-    plain("application/json", app.document.get_or_init(made).clone())
+pub(crate) fn openapi(app: &App, door: Door) -> Reply {
+    let (document, admin) = match door {
+        Door::Public => (&app.document, false),
+        Door::Admin | Door::Socket => (&app.admin_document, true),
+    };
+    let made = || Bytes::from(openapi::document(admin).to_string());
+    plain("application/json", document.get_or_init(made).clone())
 }
 
 /// What this host promises, in the words of OpenWOP. One region is all there is.
@@ -70,6 +74,9 @@ pub(crate) fn openwop(app: &App) -> Reply {
 }
 
 pub(crate) fn audit(app: &App, asked: &Asked) -> Result<Reply, Problem> {
+    if asked.query.odd(&["limit"]) {
+        return Err(Problem::bad_request("the only parameter is `limit`, and it is given once"));
+    }
     let limit = match asked.query.get("limit").map(str::parse::<usize>) {
         None => 50,
         Some(Ok(limit)) if (1..=256).contains(&limit) => limit,
@@ -86,6 +93,9 @@ pub(crate) async fn metrics(app: &App, caller: &Caller) -> Result<Reply, Problem
     page.one("hapax_event_readers", "gauge", "Readers of /v1/events now.", readers);
     page.one("hapax_log_lines_lost_total", "counter", "Log lines that did not fit.", app.log.lost());
     page.one("hapax_audit_rows", "gauge", "Rows of the audit log.", app.audit.rows());
+    if let Some(tracer) = &app.tracer {
+        page.one("hapax_spans_lost_total", "counter", "Spans that found no room, or no collector.", tracer.lost());
+    }
     let durable = u8::from(app.engine.store().durability() == Durability::Durable);
     page.one("hapax_store_durable", "gauge", "Whether the store keeps what it acknowledged.", durable);
     if let Some(gauges) = &app.gauges {

@@ -1,6 +1,6 @@
 //! Server-sent events. A reader that comes back says what it saw last; what it missed and is gone is said to be a `gap`.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -9,7 +9,7 @@ use hapax_engine::{Engine, Gap, Logged};
 use tokio::sync::{mpsc, watch};
 
 use crate::{
-    app::{App, Asked, Caller},
+    app::{App, Asked, Caller, Door},
     auth::Reader,
     http::{Reply, stopped, stream},
     problem::Problem,
@@ -24,12 +24,12 @@ const GATHER: Duration = Duration::from_millis(50);
 /// At most this many events in one piece.
 const PIECE: usize = 256;
 
-pub(crate) fn events(app: &App, asked: Asked) -> Result<Reply, Problem> {
+pub(crate) fn events(app: &Arc<App>, asked: Asked) -> Result<Reply, Problem> {
     if asked.query.odd(&["after"]) {
         return Err(Problem::bad_request("the only parameter is `after`, and it is given once"));
     }
     let full = |detail| Problem::too_many(detail, Millis::from_secs(5));
-    let place = std::sync::Arc::clone(&app.readers)
+    let place = Arc::clone(&app.readers)
         .try_acquire_owned()
         .map_err(|_| full("as many read events as may; try again when somebody has left"))?;
     let reader = asked.caller.identity.state.reader(app.limits.readers_per_tenant);
@@ -38,13 +38,15 @@ pub(crate) fn events(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let from = match last {
         // Whoever comes for the first time wants what happens from now on, and the little that is still known.
         None => From::Oldest,
-        Some(last) => match last.split_once('-').map(|(boot, number)| (boot == app.boot, number.parse::<u64>())) {
-            Some((true, Ok(number))) => From::After(number),
-            Some(_) | None => From::Lost,
+        Some(last) => match number_in(app, &asked.caller, last) {
+            Some(number) => From::After(number),
+            None => From::Lost,
         },
     };
     let (pieces, body) = mpsc::channel(4);
     let feed = Feed {
+        app: Arc::clone(app),
+        keys: app.auth_changes.subscribe(),
         engine: app.engine.clone(),
         boot: app.boot.clone(),
         caller: asked.caller,
@@ -68,7 +70,23 @@ enum From {
     Lost,
 }
 
+/// The number that an event's id stands for; `None`: it is of another life of the process, or of somebody else's.
+fn number_in(app: &App, caller: &Caller, id: &str) -> Option<u64> {
+    let (boot, rest) = id.split_once('-')?;
+    if boot != app.boot {
+        return None;
+    }
+    if caller.sees_all {
+        return rest.parse().ok();
+    }
+    let bytes = app.seal.open(&["event", &app.boot, caller.tenant()], rest)?;
+    bytes.try_into().ok().map(u64::from_be_bytes)
+}
+
 struct Feed {
+    app: Arc<App>,
+    /// Changes when keys do.
+    keys: watch::Receiver<u64>,
     engine: Engine,
     boot: String,
     caller: Caller,
@@ -79,6 +97,10 @@ struct Feed {
 
 impl Feed {
     async fn run(mut self, from: From) {
+        // The key may have gone between the door and here.
+        if !self.may_go_on() {
+            return;
+        }
         // Before the first look, so that nothing falls in between.
         let mut news = self.engine.events().subscribe();
         let mut last = match from {
@@ -95,7 +117,10 @@ impl Feed {
             return;
         }
         loop {
-            match self.engine.events().after(last) {
+            let events = self.engine.events();
+            let newer =
+                if self.caller.sees_all { events.after(last) } else { events.after_of(self.caller.tenant(), last) };
+            match newer {
                 Ok(logged) => {
                     for piece in logged.chunks(PIECE) {
                         let text = self.written(piece);
@@ -106,7 +131,7 @@ impl Feed {
                     }
                 }
                 Err(Gap { oldest }) => {
-                    if !self.send(gap(Some(oldest))).await {
+                    if !self.send(gap(self.caller.sees_all.then_some(oldest))).await {
                         return;
                     }
                     last = oldest.saturating_sub(1);
@@ -124,6 +149,12 @@ impl Feed {
                     tokio::time::sleep(GATHER).await;
                 }
                 () = tokio::time::sleep(HEARTBEAT) => quiet = true,
+                _changed = self.keys.changed() => {
+                    // Whoever has lost the key reads on no longer than this.
+                    if !self.may_go_on() {
+                        return;
+                    }
+                }
                 () = self.pieces.closed() => return,
                 () = stopped(&mut self.stop) => return,
             }
@@ -139,11 +170,29 @@ impl Feed {
 
     fn written(&self, logged: &[Logged]) -> String {
         let mut text = String::new();
-        for entry in logged.iter().filter(|entry| self.caller.sees(&entry.about.tenant)) {
+        for entry in logged.iter().filter(|entry| self.caller.sees(&entry.about.tenant, &entry.about.surface)) {
             let data = serde_json::to_string(&wire(entry, self.caller.sees_all)).unwrap_or_default();
-            let _infallible = write!(text, "id: {}-{}\nevent: operation\ndata: {data}\n\n", self.boot, entry.number);
+            let id = self.id_of(entry.number);
+            let _infallible = write!(text, "id: {}-{id}\nevent: operation\ndata: {data}\n\n", self.boot);
         }
         text
+    }
+
+    /// The numbers count everybody's events: a tenant gets them sealed.
+    fn id_of(&self, number: u64) -> String {
+        if self.caller.sees_all {
+            return number.to_string();
+        }
+        let what = ["event", self.boot.as_str(), self.caller.tenant()];
+        self.app.seal.close(&what, &number.to_be_bytes()).unwrap_or_default()
+    }
+
+    fn may_go_on(&self) -> bool {
+        match self.caller.door {
+            // The file's permissions are the credential there.
+            Door::Socket => true,
+            Door::Public | Door::Admin => self.app.auth.read().holds(&self.caller.identity),
+        }
     }
 }
 
@@ -154,7 +203,7 @@ fn gap(oldest: Option<u64>) -> String {
 
 pub(crate) fn wire(logged: &Logged, with_tenant: bool) -> EventWire {
     EventWire {
-        number: logged.number,
+        number: with_tenant.then_some(logged.number),
         at: logged.wall.0,
         operation: logged.id.to_string(),
         surface: logged.about.surface.to_string(),

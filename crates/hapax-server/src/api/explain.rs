@@ -42,7 +42,7 @@ pub(crate) async fn explained(app: &App, caller: &Caller, id: &Id) -> Result<Exp
 }
 
 fn wire(caller: &Caller, known: &Explanation) -> Option<ExplanationWire> {
-    let record = known.record.as_ref().filter(|record| caller.sees(&record.about.tenant))?;
+    let record = known.record.as_ref().filter(|record| caller.sees(&record.about.tenant, &record.about.surface))?;
     let latest = &record.attempt;
     let attempts = record.past.iter().map(|past| AttemptWire {
         number: past.number,

@@ -1,6 +1,6 @@
 //! Lists, page by page. Each page looks at a bounded number of records, whoever's they are.
 
-use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use data_encoding::HEXLOWER;
 use hapax_core::{Stamp, StateName, Tag, identity::Surface};
 use hapax_engine::Advice;
 use hapax_store::{Changes, Cursor, Index, StoreError};
@@ -26,12 +26,12 @@ pub(crate) struct Filter {
 }
 
 pub(crate) async fn list(app: &App, asked: Asked) -> Result<Reply, Problem> {
-    let filter = filter(app, &asked.query, &["surface", "state", "cursor", "limit"])?;
+    let filter = filter(app, &asked.caller, &asked.query, &["surface", "state", "cursor", "limit"])?;
     Ok(answer(&rows(app, &asked.caller, filter).await?))
 }
 
 pub(crate) async fn doubt(app: &App, asked: Asked) -> Result<Reply, Problem> {
-    let filter = filter(app, &asked.query, &["cursor", "limit"])?;
+    let filter = filter(app, &asked.caller, &asked.query, &["cursor", "limit"])?;
     Ok(answer(&rows(app, &asked.caller, Filter { state: Some(StateName::InDoubt), ..filter }).await?))
 }
 
@@ -40,30 +40,44 @@ pub(crate) const fn pending(limit: usize) -> Filter {
     Filter { surface: None, state: Some(StateName::Pending), limit, after: None }
 }
 
-fn filter(app: &App, query: &Query, known: &[&str]) -> Result<Filter, Problem> {
+fn filter(app: &App, caller: &Caller, query: &Query, known: &[&str]) -> Result<Filter, Problem> {
     let wrong = |detail: &'static str| Problem::bad_request(detail);
     if query.odd(known) {
         return Err(wrong("a parameter is not known here, or is given twice; /openapi.json names those that are"));
     }
     let surface = query.get("surface").map(Surface::new).transpose();
     let state = query.get("state").map(|name| {
-        words::STATES
-            .into_iter()
-            .find(|state| words::state(*state) == name)
-            .ok_or_else(|| wrong("`state` is pending, open, in_doubt, committed, rejected or tombstone"))
+        words::STATES.into_iter().find(|state| words::state(*state) == name).ok_or_else(|| {
+            Problem::bad_request(format!("`state` is one of {}", words::STATES.map(words::state).join(", ")))
+        })
     });
     let limit = match query.get("limit").map(str::parse::<usize>) {
         None => USUAL_PAGE,
         Some(Ok(limit)) if (1..=app.limits.page).contains(&limit) => limit,
         Some(_) => return Err(Problem::bad_request(format!("`limit` is from 1 to {}", app.limits.page))),
     };
-    let after = query.get("cursor").map(|text| BASE64URL_NOPAD.decode(text.as_bytes())).transpose();
+    let after = query.get("cursor").map(|text| opened(app, caller, text)).transpose()?;
     Ok(Filter {
         surface: surface.map_err(|error| Problem::bad_request(error.to_string()))?,
         state: state.transpose()?,
         limit,
-        after: after.map_err(|_| wrong(BAD_CURSOR))?.map(|bytes| Cursor(bytes.into())),
+        after,
     })
+}
+
+/// A place in the store names others' operations: what a caller carries is sealed, and for that tenant alone.
+fn closed(app: &App, caller: &Caller, cursor: &Cursor) -> Option<String> {
+    app.seal.close(&["cursor", whose(caller)], &cursor.0)
+}
+
+pub(crate) fn opened(app: &App, caller: &Caller, text: &str) -> Result<Cursor, Problem> {
+    let bytes = app.seal.open(&["cursor", whose(caller)], text);
+    bytes.map(|bytes| Cursor(bytes.into())).ok_or_else(|| Problem::bad_request(BAD_CURSOR))
+}
+
+/// No tenant has an empty name.
+fn whose(caller: &Caller) -> &str {
+    if caller.sees_all { "" } else { caller.tenant() }
 }
 
 const BAD_CURSOR: &str = "`cursor` is not one that a page before has given; start without it";
@@ -82,10 +96,15 @@ pub(crate) async fn rows(app: &App, caller: &Caller, filter: Filter) -> Result<O
             }
         }
         let done = items.len() >= filter.limit || looked_at >= app.limits.looked_at;
-        if next.is_none() || done {
-            return Ok(OperationPage { items, next: next.map(|cursor| BASE64URL_NOPAD.encode(&cursor.0)) });
+        match next {
+            None => return Ok(OperationPage { items, next: None }),
+            Some(next) if done => {
+                // Without a place to go on, the page would look like the end.
+                let next = closed(app, caller, &next).ok_or_else(store_down)?;
+                return Ok(OperationPage { items, next: Some(next) });
+            }
+            Some(next) => after = Some(next),
         }
-        after = next;
     }
 }
 
@@ -166,7 +185,7 @@ async fn doubts(
 }
 
 fn wanted(caller: &Caller, filter: &Filter, seen: &Seen) -> bool {
-    caller.sees(&seen.record.about.tenant)
+    caller.sees(&seen.record.about.tenant, &seen.record.about.surface)
         && filter.surface.as_ref().is_none_or(|surface| surface.as_str() == &*seen.record.about.surface)
         && filter.state.is_none_or(|state| state == seen.record.state.name())
 }

@@ -4,18 +4,20 @@ mod begin;
 mod doors;
 mod events;
 mod explain;
+mod keys;
 mod list;
 mod policies;
 mod resolve;
 mod step;
 
 pub(crate) use begin::{
-    Found, Undone, begin, begin_call, effect_of, given_out, lease_of, nonce_of, refused, said, undone, wait_of,
+    Found, Undone, begin, begin_call, effect_of, given_out, lease_of, nonce_of, noted, refused, said, undone, wait_of,
 };
 pub(crate) use doors::{audit, health, metrics, openapi, openwop, ready};
 pub(crate) use events::events;
 pub(crate) use explain::{explain, explain_key, explained};
-pub(crate) use list::{Filter, doubt, list, pending, rows};
-pub(crate) use policies::{policies, set_policies};
+pub(crate) use keys::{add_key, keys, revoke_key};
+pub(crate) use list::{Filter, doubt, list, opened, pending, rows};
+pub(crate) use policies::{policies, revisions, set_policies};
 pub(crate) use resolve::{decide, note, resolve};
 pub(crate) use step::{step, told};

@@ -3,7 +3,7 @@ use serde_json::json as value;
 
 use super::resolve::note;
 use crate::{
-    app::{App, Asked},
+    app::{App, Asked, Caller},
     audit::Action,
     http::{Reply, answer, text},
     log::Level,
@@ -11,29 +11,32 @@ use crate::{
     wire::{PolicyList, PolicyWire},
 };
 
-pub(crate) fn policies(app: &App) -> Reply {
-    answer(&listed(&app.engine.policies()))
+pub(crate) fn policies(app: &App, caller: &Caller) -> Reply {
+    let policies = app.engine.policies();
+    let theirs = policies.iter().filter(|(surface, _)| caller.identity.may_use(surface.as_str()));
+    answer(&PolicyList {
+        standard: PolicyWire::of(policies.standard()),
+        surfaces: theirs.map(|(surface, policy)| (surface.to_string(), PolicyWire::of(policy))).collect(),
+    })
 }
 
-fn listed(policies: &Policies) -> PolicyList {
-    PolicyList {
-        standard: PolicyWire::of(policies.standard()),
-        surfaces: policies.iter().map(|(surface, policy)| (surface.to_string(), PolicyWire::of(policy))).collect(),
-    }
+/// What an audit row says of policies: names and revisions, as many as fit.
+pub(crate) fn revisions(policies: &Policies) -> serde_json::Value {
+    let standard = format!("standard {:016x}", policies.standard().revision);
+    let own = policies.iter().map(|(surface, policy)| format!("{surface} {:016x}", policy.revision));
+    let all: Vec<String> = [standard].into_iter().chain(own).take(256).collect();
+    value!({ "revisions": all })
 }
 
 /// Puts a policy file in force. Saying it twice changes nothing, so it needs no key.
 pub(crate) async fn set_policies(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    if app.policies_by_file {
+        return Err(Problem::forbidden("here policies and routes come from one file: change that, and send HUP"));
+    }
     let file = text(asked.body, &app.limits).await?;
     let (policies, warnings) = Policies::from_toml(&file).map_err(|error| Problem::bad_request(error.to_string()))?;
     let actor = asked.caller.identity.actor();
-    let revisions: Vec<String> = policies
-        .iter()
-        .map(|(surface, policy)| format!("{surface} {:016x}", policy.revision))
-        .chain([format!("standard {:016x}", policies.standard().revision)])
-        .take(256)
-        .collect();
-    note(app, &actor, Action::PolicyChange, "", value!({ "revisions": revisions })).await?;
+    note(app, &actor, Action::PolicyChange, "", revisions(&policies)).await?;
     app.engine.reload(policies);
     app.say(Level::Info, "policies_changed", &[("actor", &actor)]);
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();

@@ -34,7 +34,8 @@ pub(crate) async fn decide(app: &App, caller: &Caller, id: Id, wanted: ResolveRe
     }
     let (resolution, name) = resolution(wanted.resolution, wanted.outcome, wanted.posture)?;
     let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
-    let seen = seen.filter(|seen| caller.sees(&seen.record.about.tenant)).ok_or_else(Problem::unknown_operation)?;
+    let sees = |seen: &records::Seen| caller.sees(&seen.record.about.tenant, &seen.record.about.surface);
+    let seen = seen.filter(sees).ok_or_else(Problem::unknown_operation)?;
     let actor = caller.identity.actor();
     let detail = value!({
         "resolution": name,

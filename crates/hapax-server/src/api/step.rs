@@ -9,11 +9,15 @@ use hapax_core::{
 use hapax_engine::{EngineError, Stepped, Ticket};
 use http::StatusCode;
 
-use super::begin::lease_of;
+use super::{
+    begin::{acting_for, lease_of},
+    resolve::note,
+};
 use crate::{
     app::{App, Asked, Caller},
+    audit::Action,
     endpoint::Name,
-    http::{Reply, answer, json},
+    http::{Reply, Sent, answer, json},
     log::Level,
     problem::{Next, Problem},
     records,
@@ -33,6 +37,17 @@ enum Said {
 }
 
 impl Said {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Renew(_) => "renew",
+            Self::Complete(_) => "complete",
+            Self::Reject(_) => "reject",
+            Self::Fail(_) => "fail",
+            Self::Release(_) => "release",
+        }
+    }
+
     const fn has_outcome(&self) -> bool {
         match self {
             Self::Complete(_) | Self::Reject(_) | Self::Fail(_) => true,
@@ -55,7 +70,11 @@ pub(crate) async fn step(app: &App, name: Name, asked: Asked) -> Result<Reply, P
     let token = Token::parse(&token)
         .ok_or_else(|| Problem::bad_request("`token` is not one that begin has given: a number, a dot, 32 digits"))?;
     let (ends, has_outcome) = (said.ends(), said.has_outcome());
-    let stepped = match app.tickets.get(&id, token, caller.tenant()) {
+    if caller.is_administrator() {
+        let detail = serde_json::json!({ "step": said.name(), "as_tenant": acting_for(&caller) });
+        note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await?;
+    }
+    let stepped = match app.tickets.get(&id, token, &caller) {
         Some(ticket) => with_ticket(app, &ticket, said).await,
         None => with_token(app, &caller, &id, token, said).await,
     };
@@ -69,12 +88,7 @@ pub(crate) async fn step(app: &App, name: Name, asked: Asked) -> Result<Reply, P
     told(&id, stepped, has_outcome)
 }
 
-async fn read(
-    app: &App,
-    name: Name,
-    headers: &http::HeaderMap,
-    body: hyper::body::Incoming,
-) -> Result<(String, Said), Problem> {
+async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> Result<(String, Said), Problem> {
     let limits = &app.limits;
     Ok(match name {
         Name::Renew => {
@@ -114,6 +128,9 @@ async fn read(
         | Name::Events
         | Name::Policies
         | Name::SetPolicies
+        | Name::Keys
+        | Name::AddKey
+        | Name::RevokeKey
         | Name::Audit
         | Name::Metrics
         | Name::Health
@@ -126,6 +143,7 @@ async fn read(
         | Name::PageResolve
         | Name::PageStyle
         | Name::PageScript
+        | Name::A2a(_)
         | Name::Agents(_) => {
             let said: TokenRequest = json(headers, body, limits).await?;
             (said.token, Said::Start)
@@ -169,7 +187,7 @@ async fn with_token(app: &App, caller: &Caller, id: &Id, token: Token, said: Sai
     let engine = &app.engine;
     let seen = records::read(engine, id).await?;
     // Somebody else's reads as nothing: the same answer, and nothing is touched.
-    if seen.as_ref().is_some_and(|seen| !caller.sees(&seen.record.about.tenant)) {
+    if seen.as_ref().is_some_and(|seen| !caller.sees(&seen.record.about.tenant, &seen.record.about.surface)) {
         return Ok(match said {
             Said::Release(_) => Stepped::Done(Done { already: true, late: false }),
             Said::Start | Said::Renew(_) | Said::Complete(_) | Said::Reject(_) | Said::Fail(_) => Stepped::Fenced,

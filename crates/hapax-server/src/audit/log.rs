@@ -1,9 +1,10 @@
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
+    collections::VecDeque,
+    fs::File,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use data_encoding::HEXLOWER;
@@ -12,9 +13,11 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{
+    files,
     row::{Action, Hash, Row, line_of},
     sign::Signer,
-    verify::{BadRow, MOST_LINE_BYTES, Walk},
+    verify::BadRow,
+    walk::MOST_LINE_BYTES,
 };
 
 /// Why the audit log cannot be used.
@@ -33,6 +36,21 @@ pub enum AuditError {
     Poisoned,
 }
 
+/// How long files grow, and how long closed ones are kept.
+#[derive(Clone, Debug)]
+pub struct AuditOptions {
+    /// A file that has so many bytes is closed, and the chain goes on in the next.
+    pub file_bytes: u64,
+    /// A closed file whose last row is older than this is let go; never if `None`.
+    pub keep: Option<Duration>,
+}
+
+impl Default for AuditOptions {
+    fn default() -> Self {
+        Self { file_bytes: 16 * 1024 * 1024, keep: None }
+    }
+}
+
 /// What opening found.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
@@ -45,123 +63,52 @@ pub struct Opened {
 /// After so many rows a checkpoint is signed.
 const ROWS_BETWEEN_CHECKPOINTS: u64 = 64;
 const MOST_TEXT: usize = 2048;
-const FILE: &str = "audit.log";
-const KEY: &str = "audit.key";
 
 /// The log of one data directory. Every row is on disk before [`Audit::append`] answers.
 #[derive(Debug)]
 pub struct Audit {
-    inner: Mutex<Inner>,
-    clock: Arc<dyn WallClock>,
-    path: Option<PathBuf>,
+    pub(super) inner: Mutex<Inner>,
+    pub(super) clock: Arc<dyn WallClock>,
+    pub(super) dir: Option<PathBuf>,
+    pub(super) options: AuditOptions,
 }
 
 #[derive(Debug)]
-struct Inner {
-    file: Option<File>,
-    signer: Option<Signer>,
-    chain: String,
-    rows: u64,
-    prev: Hash,
-    since_checkpoint: u64,
-    poisoned: bool,
+pub(super) struct Inner {
+    pub(super) file: Option<File>,
+    pub(super) signer: Option<Signer>,
+    pub(super) chain: String,
+    pub(super) rows: u64,
+    pub(super) prev: Hash,
+    pub(super) since_checkpoint: u64,
+    /// The first row of the file that grows, and its bytes.
+    pub(super) first: u64,
+    pub(super) size: u64,
+    pub(super) poisoned: bool,
     /// The newest rows, for those who look without a file.
-    tail: std::collections::VecDeque<Row>,
+    pub(super) tail: VecDeque<Row>,
 }
 
-const TAIL: usize = 256;
+pub(super) const TAIL: usize = 256;
 
 impl Audit {
     /// For stores without a directory: the rows are there to be seen and go with the process.
     #[must_use]
     pub fn in_memory() -> Self {
-        let inner = Inner {
-            file: None,
-            signer: None,
-            chain: String::new(),
-            rows: 0,
-            prev: [0; 32],
-            since_checkpoint: 0,
-            poisoned: false,
-            tail: std::collections::VecDeque::new(),
-        };
-        Self { inner: Mutex::new(inner), clock: Arc::new(SystemWallClock), path: None }
+        Self::of(Inner::empty(), None, AuditOptions::default())
     }
 
-    /// Where the log of a data directory lies.
+    pub(super) fn of(inner: Inner, dir: Option<PathBuf>, options: AuditOptions) -> Self {
+        Self { inner: Mutex::new(inner), clock: Arc::new(SystemWallClock), dir, options }
+    }
+
+    /// Where the file that grows lies in a data directory.
     #[must_use]
     pub fn path_in(dir: &Path) -> PathBuf {
-        dir.join(FILE)
+        files::active(dir)
     }
 
-    /// Opens the log of this directory, or begins one. The whole chain is checked; an unfinished last row is cut off, and
-    /// a row says so.
-    pub fn open(dir: &Path) -> Result<(Self, Opened), AuditError> {
-        let path = Self::path_in(dir);
-        let at = |doing| {
-            let path = path.clone();
-            move |source| AuditError::Io { path, doing, source }
-        };
-        let signer = Signer::open(&dir.join(KEY)).map_err(|source| AuditError::Io {
-            path: dir.join(KEY),
-            doing: "read or make the signing key",
-            source,
-        })?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(at("open it"))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(at("read it"))?;
-        let key = HEXLOWER.encode(&signer.public());
-        let mut walk = Walk::new(None);
-        let mut tail = std::collections::VecDeque::new();
-        let mut since_checkpoint = 0;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        for line in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {
-            let row = walk.row(&line[..line.len() - 1]);
-            let row = row.map_err(|bad| AuditError::Broken { path: path.clone(), bad })?;
-            since_checkpoint = if row.action == Action::Checkpoint { 0 } else { since_checkpoint + 1 };
-            if tail.len() == TAIL {
-                tail.pop_front();
-            }
-            tail.push_back(row);
-        }
-        let cut = (bytes.len() - whole) as u64;
-        if cut > 0 {
-            file.set_len(whole as u64).map_err(at("cut off its torn end"))?;
-        }
-        file.seek(SeekFrom::End(0)).map_err(at("go to its end"))?;
-        let inner = Inner {
-            file: Some(file),
-            chain: walk.chain,
-            rows: walk.rows,
-            prev: walk.prev,
-            since_checkpoint,
-            poisoned: false,
-            tail,
-            signer: Some(signer),
-        };
-        let audit = Self { inner: Mutex::new(inner), clock: Arc::new(SystemWallClock), path: Some(path) };
-        if walk.rows == 0 {
-            audit.begin(&key)?;
-            sync_dir(dir).map_err(|source| AuditError::Io { path: dir.to_owned(), doing: "sync it", source })?;
-        } else if walk.key != key {
-            let bad = BadRow { row: 1, offset: 0, what: format!("it is signed with another key than {KEY}") };
-            return Err(AuditError::Broken { path: Self::path_in(dir), bad });
-        }
-        if cut > 0 {
-            audit.append("hapax", Action::TornTail, "", json!({ "bytes": cut }))?;
-        }
-        let opened = Opened { rows: audit.inner.lock().rows, key, cut };
-        Ok((audit, opened))
-    }
-
-    fn begin(&self, key: &str) -> Result<(), AuditError> {
+    pub(super) fn begin(&self, key: &str) -> Result<(), AuditError> {
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(|error| AuditError::Row(error.to_string()))?;
         let chain = HEXLOWER.encode(&name);
@@ -179,9 +126,12 @@ impl Audit {
     ) -> Result<u64, AuditError> {
         let at = self.clock.now().0;
         let mut inner = self.inner.lock();
-        let n = inner.write(self.path.as_deref(), at, actor, action, subject, detail)?;
+        let n = inner.write(self.dir.as_deref(), at, actor, action, subject, detail)?;
         if inner.since_checkpoint >= ROWS_BETWEEN_CHECKPOINTS {
-            inner.checkpoint(self.path.as_deref(), at)?;
+            inner.checkpoint(self.dir.as_deref(), at)?;
+        }
+        if let Some(dir) = self.dir.as_deref().filter(|_| inner.size >= self.options.file_bytes) {
+            inner.turn(dir, at)?;
         }
         Ok(n)
     }
@@ -193,7 +143,7 @@ impl Audit {
         if inner.since_checkpoint == 0 {
             return Ok(());
         }
-        inner.checkpoint(self.path.as_deref(), at)
+        inner.checkpoint(self.dir.as_deref(), at)
     }
 
     /// The newest rows, oldest first.
@@ -210,26 +160,43 @@ impl Audit {
 }
 
 impl Inner {
-    fn checkpoint(&mut self, path: Option<&Path>, at: u64) -> Result<(), AuditError> {
-        let Some(signer) = &self.signer else { return Ok(()) };
-        let signature = HEXLOWER.encode(&signer.sign(&self.chain, self.rows + 1, &self.prev));
-        self.write(path, at, "hapax", Action::Checkpoint, "", json!({ "signature": signature }))?;
+    pub(super) fn empty() -> Self {
+        Self {
+            file: None,
+            signer: None,
+            chain: String::new(),
+            rows: 0,
+            prev: [0; 32],
+            since_checkpoint: 0,
+            first: 1,
+            size: 0,
+            poisoned: false,
+            tail: VecDeque::new(),
+        }
+    }
+
+    /// A statement about all rows so far, to stand in the next.
+    pub(super) fn signature(&self) -> Option<String> {
+        let signer = self.signer.as_ref()?;
+        Some(HEXLOWER.encode(&signer.sign(&self.chain, self.rows + 1, &self.prev)))
+    }
+
+    pub(super) fn checkpoint(&mut self, dir: Option<&Path>, at: u64) -> Result<(), AuditError> {
+        let Some(signature) = self.signature() else { return Ok(()) };
+        self.write(dir, at, "hapax", Action::Checkpoint, "", json!({ "signature": signature }))?;
         self.since_checkpoint = 0;
         Ok(())
     }
 
-    fn write(
-        &mut self,
-        path: Option<&Path>,
+    /// The row that comes next, its line and its hash.
+    pub(super) fn next_row(
+        &self,
         at: u64,
         actor: &str,
         action: Action,
         subject: &str,
         detail: serde_json::Value,
-    ) -> Result<u64, AuditError> {
-        if self.poisoned {
-            return Err(AuditError::Poisoned);
-        }
+    ) -> Result<(Row, String, Hash), AuditError> {
         let short = |text: &str| text.chars().take(MOST_TEXT).collect::<String>();
         let row = Row {
             n: self.rows + 1,
@@ -244,26 +211,44 @@ impl Inner {
         if line.len() > MOST_LINE_BYTES {
             return Err(AuditError::Row(format!("it has {} bytes and may have {MOST_LINE_BYTES}", line.len())));
         }
+        Ok((row, line, hash))
+    }
+
+    fn write(
+        &mut self,
+        dir: Option<&Path>,
+        at: u64,
+        actor: &str,
+        action: Action,
+        subject: &str,
+        detail: serde_json::Value,
+    ) -> Result<u64, AuditError> {
+        if self.poisoned {
+            return Err(AuditError::Poisoned);
+        }
+        let (row, line, hash) = self.next_row(at, actor, action, subject, detail)?;
         if let Some(file) = &mut self.file {
             let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
             if let Err(source) = written {
                 // What is on disk now is unknown, so the chain in memory may not be the one in the file.
                 self.poisoned = true;
-                let path = path.map(Path::to_owned).unwrap_or_default();
+                let path = dir.map(files::active).unwrap_or_default();
                 return Err(AuditError::Io { path, doing: "write a row", source });
             }
         }
+        self.size += line.len() as u64;
+        self.since_checkpoint += 1;
+        self.took(row, hash);
+        Ok(self.rows)
+    }
+
+    /// The row is written, and is the last one now.
+    pub(super) fn took(&mut self, row: Row, hash: Hash) {
         self.rows = row.n;
         self.prev = hash;
-        self.since_checkpoint += 1;
         if self.tail.len() == TAIL {
             self.tail.pop_front();
         }
         self.tail.push_back(row);
-        Ok(self.rows)
     }
-}
-
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }

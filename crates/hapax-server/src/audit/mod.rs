@@ -5,12 +5,16 @@
 //! line is one row: the row's hash, a blank, and its JSON; the hash covers the JSON byte for byte, so that nothing has to
 //! be put into a normal form. `docs/audit-format.md` has the bytes.
 
+mod files;
 mod log;
+mod open;
 mod row;
 mod sign;
+mod turn;
 mod verify;
+mod walk;
 
-pub use log::{Audit, AuditError, Opened};
+pub use log::{Audit, AuditError, AuditOptions, Opened};
 pub use row::{Action, Row};
 pub use sign::Signer;
 pub use verify::{BadRow, Verified, verify};

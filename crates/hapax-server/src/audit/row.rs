@@ -8,12 +8,16 @@ use sha2::{Digest, Sha256};
 pub enum Action {
     /// The first row: names the chain and the key that signs it.
     Genesis,
+    /// The first row of every later file: names chain and key again, and signs all rows before it.
+    Continued,
     Started,
     Stopped,
     /// An operator is about to decide a doubt.
     Resolve,
     /// The decision was not taken: the state had moved.
     ResolveRefused,
+    /// An administrator is about to begin an operation, or to say how it ended.
+    Operate,
     /// A group is about to be undone.
     Unwind,
     /// A person says that an effect was undone by other means.
@@ -26,9 +30,18 @@ pub enum Action {
     Eviction,
     /// A signed statement about all rows before it.
     Checkpoint,
+    /// Rows that were kept as long as they should be are let go, up to a number.
+    LetGo,
     /// The end of the file was not whole and was cut off.
     TornTail,
     Repair,
+    /// A lease is about to be taken back.
+    A2aRepair,
+    /// It was not: the task had moved.
+    A2aRepairRefused,
+    /// One pass of the retry scheduler.
+    A2aAutoRetrySchedulerScan,
+    A2aCompact,
     Import,
 }
 

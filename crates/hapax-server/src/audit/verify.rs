@@ -1,23 +1,27 @@
-//! Proves a chain, with nothing but the file and, if wanted, the public key.
+//! Proves a chain, with nothing but its files and, if wanted, the public key.
 
 use std::{
     fmt,
     fs::File,
     io::{self, BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
-use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+use data_encoding::HEXLOWER;
 
 use super::{
-    row::{Action, Hash, Row, read_line},
-    sign::is_signed,
+    files,
+    walk::{MOST_LINE_BYTES, Walk},
 };
 
 /// A chain that is whole.
 #[derive(Clone, Debug)]
 pub struct Verified {
+    /// The number of the last row.
     pub rows: u64,
+    /// The first row that is still there; those before it were let go, and a row says so.
+    pub first: u64,
+    pub files: usize,
     /// The name of the chain.
     pub chain: String,
     /// The key that signs it, in hexadecimal.
@@ -34,140 +38,89 @@ pub struct Verified {
 /// The first row that is not as it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadRow {
+    pub file: PathBuf,
     /// From 1; the row itself may say something else.
     pub row: u64,
-    /// The byte at which it begins.
+    /// The byte of the file at which it begins.
     pub offset: u64,
     pub what: String,
 }
 
 impl fmt::Display for BadRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "row {} (byte {}): {}", self.row, self.offset, self.what)
+        let name = self.file.file_name().unwrap_or_default().to_string_lossy();
+        write!(f, "{name}, row {} (byte {}): {}", self.row, self.offset, self.what)
     }
 }
 
-/// Longer lines were never written.
-pub(super) const MOST_LINE_BYTES: usize = 64 * 1024;
-
-/// Walks over all rows. `key`: only this one may have signed; otherwise the one that the first row names.
+/// Walks over all rows of a directory's chain, or of one file. `key`: only this one may have signed; otherwise the one
+/// that the first row names.
 pub fn verify(path: &Path, key: Option<&str>) -> io::Result<Result<Verified, BadRow>> {
     let mut walk = Walk::new(key);
+    let whole_chain = path.is_dir();
+    let mut files = vec![path.to_owned()];
+    if whole_chain {
+        files = files::closed(path)?;
+        // A crash in the middle of a turn leaves the next file beside, or none at all.
+        let grows = [files::active(path), files::next(path)].into_iter().find(|file| file.exists());
+        match grows {
+            Some(file) => files.push(file),
+            None if files.is_empty() => files.push(files::active(path)),
+            None => {}
+        }
+    }
+    let last = files.len() - 1;
+    for (at, file) in files.iter().enumerate() {
+        if let Err(bad) = one(&mut walk, file, at == last)? {
+            return Ok(Err(bad));
+        }
+    }
+    let (rows, first) = (walk.rows, walk.first);
+    if rows == 0 {
+        return Ok(Err(walk.bad("there is no row at all")));
+    }
+    if whole_chain && walk.let_go + 1 < first {
+        let what = format!("rows {} to {} are gone, and no row says that they were let go", walk.let_go + 1, first - 1);
+        let file = files.first().cloned().unwrap_or_default();
+        return Ok(Err(BadRow { file, row: first, offset: 0, what }));
+    }
+    Ok(Ok(Verified {
+        rows,
+        first,
+        files: files.len(),
+        chain: walk.chain,
+        key: walk.key,
+        head: HEXLOWER.encode(&walk.prev),
+        checkpoints: walk.checkpoints,
+        signed_up_to: walk.signed_up_to,
+        torn: walk.torn,
+    }))
+}
+
+fn one(walk: &mut Walk<'_>, path: &Path, last: bool) -> io::Result<Result<(), BadRow>> {
+    walk.enter(path);
     let mut file = BufReader::new(File::open(path)?);
     let mut line = Vec::new();
     loop {
         line.clear();
-        let read = file.read_until(b'\n', &mut line)?;
+        // A byte more than a row may have: what is longer is none, and is not read into memory whole.
+        let read = io::Read::take(&mut file, MOST_LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)?;
         if read == 0 {
-            break;
+            return Ok(Ok(()));
         }
         if line.last() != Some(&b'\n') {
+            if line.len() > MOST_LINE_BYTES {
+                return Ok(Err(walk.bad("the line is longer than any row")));
+            }
+            if !last {
+                return Ok(Err(walk.bad("the file was closed and ends in the middle of a row")));
+            }
             walk.torn = line.len() as u64;
-            break;
+            return Ok(Ok(()));
         }
         line.pop();
         if let Err(bad) = walk.row(&line) {
             return Ok(Err(bad));
         }
-    }
-    Ok(walk.end())
-}
-
-pub(super) struct Walk<'k> {
-    demanded: Option<&'k str>,
-    pub(super) chain: String,
-    pub(super) key: String,
-    pub(super) rows: u64,
-    pub(super) prev: Hash,
-    pub(super) offset: u64,
-    checkpoints: u64,
-    signed_up_to: u64,
-    pub(super) torn: u64,
-}
-
-impl<'k> Walk<'k> {
-    pub(super) fn new(demanded: Option<&'k str>) -> Self {
-        Self {
-            demanded,
-            chain: String::new(),
-            key: String::new(),
-            rows: 0,
-            prev: [0; 32],
-            offset: 0,
-            checkpoints: 0,
-            signed_up_to: 0,
-            torn: 0,
-        }
-    }
-
-    fn bad(&self, what: impl Into<String>) -> BadRow {
-        BadRow { row: self.rows + 1, offset: self.offset, what: what.into() }
-    }
-
-    /// Takes one more line, without its line feed.
-    pub(super) fn row(&mut self, line: &[u8]) -> Result<Row, BadRow> {
-        if line.len() > MOST_LINE_BYTES {
-            return Err(self.bad("the line is longer than any row"));
-        }
-        let (row, hash) = read_line(line).map_err(|what| self.bad(what))?;
-        if row.n != self.rows + 1 {
-            return Err(self.bad(format!("it says that it is row {}", row.n)));
-        }
-        if row.prev != HEXLOWER.encode(&self.prev) {
-            return Err(self.bad("it does not follow the row before it"));
-        }
-        let detail = |name: &str| row.detail.get(name).and_then(|value| value.as_str()).unwrap_or_default();
-        match (row.action, self.rows) {
-            (Action::Genesis, 0) => {
-                self.chain = detail("chain").to_owned();
-                self.key = detail("key").to_owned();
-                if self.demanded.is_some_and(|demanded| !demanded.eq_ignore_ascii_case(&self.key)) {
-                    return Err(self.bad("the chain is signed with another key than the one given"));
-                }
-            }
-            (_, 0) => return Err(self.bad("a chain begins with a row `genesis`")),
-            (Action::Genesis, _) => return Err(self.bad("a second row `genesis`")),
-            (Action::Checkpoint, _) => {
-                let hex = |text: &str| HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap_or_default();
-                let (key, signature) = (hex(&self.key), hex(detail("signature")));
-                if !is_signed(&key, &signature, &self.chain, row.n, &self.prev) {
-                    return Err(self.bad("its signature does not fit"));
-                }
-                self.checkpoints += 1;
-                self.signed_up_to = row.n - 1;
-            }
-            (
-                Action::Started
-                | Action::Stopped
-                | Action::Resolve
-                | Action::ResolveRefused
-                | Action::PolicyChange
-                | Action::KeysChange
-                | Action::Eviction
-                | Action::TornTail
-                | Action::Repair
-                | Action::Import,
-                _,
-            ) => {}
-        }
-        self.rows += 1;
-        self.prev = hash;
-        self.offset += line.len() as u64 + 1;
-        Ok(row)
-    }
-
-    fn end(self) -> Result<Verified, BadRow> {
-        if self.rows == 0 {
-            return Err(self.bad("there is no row at all"));
-        }
-        Ok(Verified {
-            rows: self.rows,
-            chain: self.chain,
-            key: self.key,
-            head: HEXLOWER.encode(&self.prev),
-            checkpoints: self.checkpoints,
-            signed_up_to: self.signed_up_to,
-            torn: self.torn,
-        })
     }
 }

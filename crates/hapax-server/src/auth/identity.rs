@@ -85,9 +85,15 @@ pub struct Identity {
     /// What the key is called, for logs and the audit.
     pub name: Arc<str>,
     pub(crate) capabilities: Vec<Capability>,
+    /// What it may do in the queue.
+    pub(crate) a2a: crate::a2a::Grants,
     /// Only these surfaces; all if `None`.
     pub(crate) surfaces: Option<Vec<String>>,
     pub(crate) state: Arc<TenantState>,
+    /// The hash of the key that was shown; none where there are no keys.
+    pub(crate) digest: Option<[u8; 32]>,
+    /// Whose key it is; it stays so where an administrator acts for another tenant.
+    pub(crate) home: Tenant,
 }
 
 impl Identity {
@@ -104,6 +110,19 @@ impl Identity {
     /// What stands as the actor in records, events and audit rows.
     #[must_use]
     pub fn actor(&self) -> String {
-        format!("{} ({})", self.principal, self.name)
+        if self.digest.is_none() {
+            return format!("{} ({})", self.principal, self.name);
+        }
+        format!("{} ({}/{})", self.principal, self.home, self.name)
+    }
+
+    /// Whether both stand for the same key with the same rights.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && self.home == other.home
+            && self.principal == other.principal
+            && self.name == other.name
+            && self.capabilities == other.capabilities
+            && self.surfaces == other.surfaces
     }
 }

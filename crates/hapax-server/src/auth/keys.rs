@@ -3,13 +3,19 @@
 //! A key is 32 random bytes, so a plain SHA-256 of it tells a reader of the file nothing that could be tried through;
 //! the slow hashes that passwords need would only make every request slow.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE};
 use hapax_core::identity::Tenant;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use crate::a2a::Grants;
 
 use super::{
     identity::{Capability, Identity, Role},
@@ -24,12 +30,14 @@ pub enum KeyError {
     Toml(String),
     #[error("key `{name}`: {rule} [HX0081]")]
     Entry { name: String, rule: String },
+    #[error("the key file {path} cannot be changed: {why} [HX0081]")]
+    File { path: PathBuf, why: String },
     #[error("the machine has no randomness to give: {0}")]
     Entropy(String),
 }
 
 /// One entry of the key file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKey {
     /// What it is called in logs and audit rows.
@@ -38,22 +46,25 @@ pub struct ApiKey {
     pub hash: String,
     pub tenant: String,
     /// Who acts with it; its name if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// Only these surfaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub surfaces: Option<Vec<String>>,
     /// Requests a second of its whole tenant; the first entry of a tenant that names one decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(super) struct File {
     #[serde(default)]
-    key: Vec<ApiKey>,
+    pub(super) key: Vec<ApiKey>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,6 +94,7 @@ impl Keys {
             return Err(KeyError::Toml(format!("it holds more than {MOST_KEYS} keys")));
         }
         let mut rates: HashMap<String, u32> = HashMap::new();
+        let mut names: HashSet<String> = HashSet::new();
         for entry in &entries {
             if let Some(rate) = entry.rate {
                 rates.entry(entry.tenant.clone()).or_insert(rate);
@@ -94,15 +106,23 @@ impl Keys {
                 wrong("`hash` is `sha256:` and 64 hexadecimal digits; `hapax key new` makes one".to_owned())
             })?;
             let tenant = Tenant::new(&entry.tenant).map_err(|error| wrong(error.to_string()))?;
+            if !names.insert(entry.name.clone()) {
+                let rule =
+                    "another entry has the same name; audit rows and `hapax key revoke` could not tell them apart";
+                return Err(wrong(rule.to_owned()));
+            }
             let state = keys
                 .tenants
                 .entry(tenant.clone())
                 .or_insert_with(|| Arc::new(TenantState::new(rates.get(&entry.tenant).copied())));
             let identity = Arc::new(Identity {
+                home: tenant.clone(),
+                digest: Some(digest),
                 tenant,
                 principal: entry.principal.as_deref().unwrap_or(&entry.name).into(),
                 name: entry.name.as_str().into(),
                 capabilities: capabilities(&entry).map_err(wrong)?,
+                a2a: grants(&entry),
                 surfaces: entry.surfaces.clone(),
                 state: Arc::clone(state),
             });
@@ -135,6 +155,20 @@ impl Keys {
         self.known.is_empty()
     }
 
+    /// Whether this key is still here, with the rights that it had.
+    pub(crate) fn holds(&self, identity: &Identity) -> bool {
+        let Some(digest) = identity.digest else { return false };
+        let bucket = self.known.get(&head(&digest)).map_or(&[][..], Vec::as_slice);
+        bucket.iter().any(|known| known.identity.is_as(identity))
+    }
+
+    /// Every key's name and whose it is, in the order of the names.
+    pub(crate) fn named(&self) -> Vec<&Identity> {
+        let mut all: Vec<&Identity> = self.known.values().flatten().map(|known| &*known.identity).collect();
+        all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
     pub(crate) fn tenants(&self) -> impl Iterator<Item = (&Tenant, &Arc<TenantState>)> {
         self.tenants.iter()
     }
@@ -148,16 +182,32 @@ fn capabilities(entry: &ApiKey) -> Result<Vec<Capability>, String> {
         all.extend_from_slice(role.capabilities());
     }
     for name in &entry.capabilities {
-        let capability = Capability::parse(name)
-            .ok_or_else(|| format!("there is no capability `{name}`; use operate, read, resolve, metrics or admin"))?;
+        if Grants::parse(name).is_some() {
+            continue;
+        }
+        let capability = Capability::parse(name).ok_or_else(|| {
+            format!("there is no capability `{name}`; use operate, read, resolve, metrics, admin or a2a.…")
+        })?;
         all.push(capability);
     }
     all.sort_unstable();
     all.dedup();
-    if all.is_empty() {
+    if all.is_empty() && grants(entry).is_empty() {
         return Err("it may do nothing; give it `roles`, for instance [\"client\"]".to_owned());
     }
     Ok(all)
+}
+
+/// What it may do in the queue: what its roles bring, and what is named.
+fn grants(entry: &ApiKey) -> Grants {
+    let mut all = Grants::default();
+    for role in entry.roles.iter().filter_map(|name| Role::parse(name)) {
+        all.extend(Grants::of_role(role));
+    }
+    for grant in entry.capabilities.iter().filter_map(|name| Grants::parse(name)) {
+        all.extend(grant);
+    }
+    all
 }
 
 fn digest_of(hash: &str) -> Option<[u8; 32]> {
@@ -211,7 +261,8 @@ mod tests {
             (good.replace("sha256:", "md5:"), "`hash`"),
             (good.replace("acme", ""), "tenant"),
             (good.replace("roles", "rolls"), "rolls"),
-            (format!("{good}{good}"), "same hash"),
+            (format!("{good}{}", entry("other", "k")), "same hash"),
+            (format!("{good}{}", entry("billing", "another")), "same name"),
             (good.replace("[\"client\"]", "[]"), "may do nothing"),
         ] {
             let error = Keys::from_toml(&bad).unwrap_err().to_string();

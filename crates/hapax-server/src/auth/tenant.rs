@@ -11,6 +11,8 @@ use tokio::time::Instant;
 pub(crate) struct TenantState {
     begins: AtomicUsize,
     readers: AtomicUsize,
+    /// Bytes of its bodies in flight, beyond what is free.
+    pub(crate) body_bytes: AtomicUsize,
     pub(crate) requests: AtomicU64,
     pub(crate) refused: AtomicU64,
     bucket: Option<Mutex<Bucket>>,
@@ -33,6 +35,7 @@ impl TenantState {
         Self {
             begins: AtomicUsize::new(0),
             readers: AtomicUsize::new(0),
+            body_bytes: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             bucket,

@@ -1,17 +1,21 @@
 //! Takes connections, a bounded number of them, until it is told to stop.
 
-use std::{convert::Infallible, future::Future, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
+use hapax_core::Millis;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, UnixListener},
-    sync::{Semaphore, watch},
+    sync::watch,
 };
 
-use super::{guarded::Guarded, reply::Reply};
-use crate::limits::Limits;
+use super::{guarded::Guarded, places::Places, reply::Reply};
+use crate::{
+    limits::Limits,
+    problem::{Next, Problem},
+};
 
 /// Answers requests; it has no errors of its own.
 pub(crate) trait Handler: Clone + Send + Sync + 'static {
@@ -21,23 +25,65 @@ pub(crate) trait Handler: Clone + Send + Sync + 'static {
 /// Where connections come from.
 pub(crate) trait Source: Send + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-    fn take(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    /// What requests are read from, once the two sides have greeted each other.
+    type Ready: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    fn take(&self) -> impl Future<Output = io::Result<(Self::Stream, Option<Peer>)>> + Send;
+    /// Greets; in the connection's own task, so that nobody waits for a slow one.
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static;
+    /// Whether somebody without a place can be told so in plain words.
+    const PLAIN: bool;
+}
+
+/// Who is at the other end, as the kernel knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Peer {
+    Host(IpAddr),
+    /// The user whose process it is.
+    User(u32),
+}
+
+impl Peer {
+    /// Of version 6, the network: whoever has one address there has all of them.
+    fn at(address: IpAddr) -> Self {
+        Self::Host(match address.to_canonical() {
+            IpAddr::V6(long) => IpAddr::V6((u128::from(long) >> 64 << 64).into()),
+            short @ IpAddr::V4(_) => short,
+        })
+    }
+}
+
+pub(crate) type Greeted<R> = Pin<Box<dyn Future<Output = io::Result<R>> + Send>>;
+
+fn at_once<S: Send + 'static>(stream: S) -> Greeted<S> {
+    Box::pin(std::future::ready(Ok(stream)))
 }
 
 impl Source for TcpListener {
     type Stream = tokio::net::TcpStream;
-    async fn take(&self) -> io::Result<Self::Stream> {
-        let (stream, _) = self.accept().await?;
+    type Ready = Self::Stream;
+    const PLAIN: bool = true;
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
+        at_once
+    }
+    async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
+        let (stream, from) = self.accept().await?;
         // Small answers must not wait for more to come.
         let _as_it_was = stream.set_nodelay(true);
-        Ok(stream)
+        Ok((stream, Some(Peer::at(from.ip()))))
     }
 }
 
 impl Source for UnixListener {
     type Stream = tokio::net::UnixStream;
-    async fn take(&self) -> io::Result<Self::Stream> {
-        self.accept().await.map(|(stream, _)| stream)
+    type Ready = Self::Stream;
+    const PLAIN: bool = true;
+    fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
+        at_once
+    }
+    async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
+        let (stream, _) = self.accept().await?;
+        let peer = stream.peer_cred().ok().map(|credentials| Peer::User(credentials.uid()));
+        Ok((stream, peer))
     }
 }
 
@@ -48,7 +94,7 @@ pub(crate) async fn serve<S: Source>(
     limits: Arc<Limits>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Places::new(&limits);
     let mut open = tokio::task::JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
@@ -57,20 +103,26 @@ pub(crate) async fn serve<S: Source>(
             () = stopped(&mut stop) => break,
             stream = source.take() => stream,
         };
-        let Ok(stream) = stream else {
+        let Ok((stream, peer)) = stream else {
             // Out of file descriptors, mostly: those who are here must leave before others can come.
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         };
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => {
-                let connection = connection(stream, handler.clone(), Arc::clone(&limits), stop.clone());
+        match places.take(peer) {
+            Some(place) => {
+                let (greet, handler) = (source.greet(), handler.clone());
+                let (limits, stop) = (Arc::clone(&limits), stop.clone());
                 open.spawn(async move {
-                    connection.await;
+                    // Who does not even greet in time is not worth an answer.
+                    let greeted = tokio::time::timeout(limits.head_time, greet(stream)).await;
+                    if let Ok(Ok(stream)) = greeted {
+                        connection(stream, peer, handler, limits, stop).await;
+                    }
                     drop(place);
                 });
             }
-            Err(_) => drop(tokio::spawn(turn_away(stream))),
+            None if !S::PLAIN => {}
+            None => drop(tokio::spawn(turn_away(stream))),
         }
     }
     drop(source);
@@ -80,12 +132,16 @@ pub(crate) async fn serve<S: Source>(
 
 async fn connection<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: IO,
+    peer: Option<Peer>,
     handler: impl Handler,
     limits: Arc<Limits>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let service = service_fn(move |request| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let handler = handler.clone();
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
         async move { Ok::<_, Infallible>(handler.handle(request).await) }
     });
     let io = TokioIo::new(Guarded::new(stream, limits.write_time));
@@ -110,10 +166,14 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 
 /// Says that there is no place, and closes.
 async fn turn_away(mut stream: impl AsyncWrite + Unpin) {
-    const BODY: &str = r#"{"type":"https://github.com/hapax-rs/hapax/blob/main/docs/errors/HX0075.md","title":"Too many at once","status":503,"code":"HX0075","detail":"too many connections are open; close some, or come back later","next_action":"retry_later","retry_after_ms":1000}"#;
+    let detail = "too many connections are open; close some, or come back later";
+    let status = http::StatusCode::SERVICE_UNAVAILABLE;
+    let problem =
+        Problem::new(status, "HX0075", "Too many at once", detail, Next::RetryLater).after(Millis::from_secs(1));
+    let body = serde_json::to_string(&problem.wire()).unwrap_or_default();
     let text = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{BODY}",
-        BODY.len()
+        "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
     );
     let said = async {
         stream.write_all(text.as_bytes()).await?;

@@ -1,15 +1,30 @@
 //! Reads a request's body, no further and no longer than it may.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
+use hapax_core::Millis;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 
+use super::room::BodyRoom;
 use crate::{limits::Limits, problem::Problem};
 
-async fn bytes(body: Incoming, limits: &Limits) -> Result<Bytes, Problem> {
+/// A request's body: still on its way, with the room that it takes, or read already.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    Coming(Incoming, Arc<BodyRoom>),
+    Whole(Bytes),
+}
+
+pub(crate) async fn bytes(body: Sent, limits: &Limits) -> Result<Bytes, Problem> {
+    let (body, room) = match body {
+        Sent::Coming(body, room) => (body, room),
+        Sent::Whole(bytes) => return Ok(bytes),
+    };
     let too_large = || Problem::too_large(limits.body);
     if body.size_hint().lower() > limits.body as u64 {
         return Err(too_large());
@@ -21,8 +36,13 @@ async fn bytes(body: Incoming, limits: &Limits) -> Result<Bytes, Problem> {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return Err(Problem::bad_request("the body broke off; send it again")) };
             let Ok(data) = frame.into_data() else { continue };
-            if all.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > limits.body {
+            let sum = all.len() + first.as_ref().map_or(0, Bytes::len) + data.len();
+            if sum > limits.body {
                 return Err(too_large());
+            }
+            if !room.grow_to(sum) {
+                let detail = "as many bytes are in flight as may; send it again when some have been answered";
+                return Err(Problem::too_many(detail, Millis::from_secs(1)));
             }
             // Most bodies come in one piece, which is then taken as it is.
             match first.take() {
@@ -41,11 +61,7 @@ async fn bytes(body: Incoming, limits: &Limits) -> Result<Bytes, Problem> {
 }
 
 /// A body that is JSON of this shape.
-pub(crate) async fn json<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: Incoming,
-    limits: &Limits,
-) -> Result<T, Problem> {
+pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Sent, limits: &Limits) -> Result<T, Problem> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // Anything else could be sent by another site's page in a visitor's browser without asking.
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
@@ -59,7 +75,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
 }
 
 /// A body that is text.
-pub(crate) async fn text(body: Incoming, limits: &Limits) -> Result<String, Problem> {
+pub(crate) async fn text(body: Sent, limits: &Limits) -> Result<String, Problem> {
     let bytes = bytes(body, limits).await?;
     String::from_utf8(bytes.into()).map_err(|_| Problem::bad_request("the body is not UTF-8"))
 }

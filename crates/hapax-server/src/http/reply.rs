@@ -47,7 +47,7 @@ impl Body for ReplyBody {
     }
 }
 
-fn whole(status: StatusCode, kind: &'static str, bytes: Bytes) -> Reply {
+pub(crate) fn whole(status: StatusCode, kind: &'static str, bytes: Bytes) -> Reply {
     let mut reply = Response::new(ReplyBody::Whole(Some(bytes)));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
@@ -56,6 +56,16 @@ fn whole(status: StatusCode, kind: &'static str, bytes: Bytes) -> Reply {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     reply
+}
+
+/// The answer with its bytes in hand, or as it was if they are still to come.
+#[allow(clippy::result_large_err, reason = "the other side is as large")]
+pub(crate) fn collected(reply: Reply) -> Result<Response<Bytes>, Reply> {
+    let (head, body) = reply.into_parts();
+    match body {
+        ReplyBody::Whole(bytes) => Ok(Response::from_parts(head, bytes.unwrap_or_default())),
+        ReplyBody::Stream(pieces) => Err(Response::from_parts(head, ReplyBody::Stream(pieces))),
+    }
 }
 
 /// JSON.

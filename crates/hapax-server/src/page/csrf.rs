@@ -15,7 +15,9 @@ use crate::{
 pub(super) fn token(app: &App, caller: &Caller) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&app.csrf) else { return String::new() };
     mac.update(b"hapax.csrf.v1\0");
-    mac.update(caller.identity.name.as_bytes());
+    // The key itself and for whom it acts: two keys may be called the same.
+    mac.update(&caller.identity.digest.unwrap_or_default());
+    mac.update(if caller.sees_all { &[] } else { caller.tenant().as_bytes() });
     HEXLOWER.encode(&mac.finalize().into_bytes())
 }
 

@@ -1,7 +1,7 @@
 use crate::app::Caller;
 
 /// Text as it may stand in HTML, in attributes too.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -6,7 +6,7 @@
   let due = null;
   const refresh = async () => {
     due = null;
-    const answer = await fetch("/page/live", { headers: { accept: "text/html" } }).catch(() => null);
+    const answer = await fetch("/page/live" + location.search, { headers: { accept: "text/html" } }).catch(() => null);
     if (answer && answer.ok) live.innerHTML = await answer.text();
   };
   const soon = () => { due ??= setTimeout(refresh, 500); };

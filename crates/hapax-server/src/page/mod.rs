@@ -4,6 +4,8 @@ mod csrf;
 mod html;
 mod view;
 
+pub(crate) use html::escaped;
+
 use http::StatusCode;
 
 use crate::{
@@ -22,14 +24,30 @@ pub(crate) fn script() -> Reply {
     plain("text/javascript; charset=utf-8", include_str!("live.js"))
 }
 
-pub(crate) async fn show(app: &App, caller: &Caller) -> Result<Reply, Problem> {
-    let live = view::live(app, caller).await?;
+pub(crate) async fn show(app: &App, asked: &Asked) -> Result<Reply, Problem> {
+    let (caller, live) = (&asked.caller, view::live(app, &asked.caller, from(app, asked)?).await?);
     Ok(page(StatusCode::OK, html::layout("Hapax", caller, &format!("<div id=\"live\">{live}</div>"))))
 }
 
+/// Where the list of doubts goes on, if the page before did not come to its end.
+fn from(app: &App, asked: &Asked) -> Result<Option<hapax_store::Cursor>, Problem> {
+    asked.query.get("after").map(|text| api::opened(app, &asked.caller, text)).transpose()
+}
+
+/// A refusal, for people.
+pub(crate) fn refused(caller: &Caller, problem: &Problem) -> Reply {
+    let body = format!(
+        "<p class=\"bad\">{}: {} [{}]</p><p><a href=\"/\">To the beginning</a></p>",
+        html::escaped(problem.title),
+        html::escaped(&problem.detail),
+        problem.code
+    );
+    page(problem.status, html::layout("Not done", caller, &body))
+}
+
 /// The part that changes, for the script.
-pub(crate) async fn fragment(app: &App, caller: &Caller) -> Result<Reply, Problem> {
-    Ok(page(StatusCode::OK, view::live(app, caller).await?))
+pub(crate) async fn fragment(app: &App, asked: &Asked) -> Result<Reply, Problem> {
+    Ok(page(StatusCode::OK, view::live(app, &asked.caller, from(app, asked)?).await?))
 }
 
 pub(crate) async fn operation(app: &App, asked: Asked) -> Result<Reply, Problem> {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use hapax_core::{Cause, StateName};
 use hapax_engine::Logged;
+use hapax_store::Cursor;
 
 use super::html::escaped;
 use crate::{
@@ -11,40 +12,54 @@ use crate::{
     app::{App, Caller},
     auth::Auth,
     problem::Problem,
-    wire::{ExplanationWire, OperationRow},
+    wire::{ExplanationWire, OperationPage, OperationRow},
     words,
 };
 
 const RECENT: usize = 40;
 const STUCK: usize = 20;
 
-pub(super) async fn live(app: &App, caller: &Caller) -> Result<String, Problem> {
-    let doubts = Filter { surface: None, state: Some(StateName::InDoubt), limit: STUCK, after: None };
-    let doubts = api::rows(app, caller, doubts).await?.items;
-    let pending = api::rows(app, caller, api::pending(STUCK)).await?.items;
-    let events = app.engine.events().after(0).unwrap_or_default();
-    let mine: Vec<&Logged> = events.iter().filter(|logged| caller.sees(&logged.about.tenant)).collect();
-    let mut page = counts(app, caller, &mine, doubts.len(), pending.len());
+/// `after`: where the list of doubts goes on.
+pub(super) async fn live(app: &App, caller: &Caller, after: Option<Cursor>) -> Result<String, Problem> {
+    let later = after.is_some();
+    let doubts = Filter { surface: None, state: Some(StateName::InDoubt), limit: STUCK, after };
+    let doubts = api::rows(app, caller, doubts).await?;
+    let pending = api::rows(app, caller, api::pending(STUCK)).await?;
+    let events = app.engine.events();
+    let events =
+        if caller.sees_all { events.after(0) } else { events.after_of(caller.tenant(), 0) }.unwrap_or_default();
+    let mine: Vec<&Logged> =
+        events.iter().filter(|logged| caller.sees(&logged.about.tenant, &logged.about.surface)).collect();
+    let mut page = counts(app, caller, &mine, &doubts, &pending);
     page.push_str("<section><h2>What is stuck</h2>");
-    if doubts.is_empty() {
-        page.push_str("<p class=\"good\">Nothing: the end of everything is known.</p>");
-    } else {
-        page.push_str("<p>Nobody knows whether these happened. Look at one to decide it.</p>");
-        table(&mut page, caller, &doubts);
+    match (doubts.items.is_empty(), &doubts.next) {
+        (true, None) if later => page.push_str("<p>Nothing more. <a href=\"/\">From the beginning</a></p>"),
+        (true, None) => page.push_str("<p class=\"good\">Nothing: the end of everything is known.</p>"),
+        // Each look is bounded, and others' operations are among what it looks at.
+        (true, Some(_)) => page.push_str("<p>Nothing among what was looked at, which is not everything.</p>"),
+        (false, _) => {
+            page.push_str("<p>Nobody knows whether these happened. Look at one to decide it.</p>");
+            table(&mut page, caller, &doubts.items);
+        }
+    }
+    if let Some(next) = &doubts.next {
+        let _infallible = write!(page, "<p><a class=\"more\" href=\"/?after={next}\">Look further</a></p>");
     }
     page.push_str("</section><section><h2>Running</h2>");
-    if pending.is_empty() {
-        page.push_str("<p>Nothing is running.</p>");
-    } else {
-        table(&mut page, caller, &pending);
+    match (pending.items.is_empty(), &pending.next) {
+        (true, None) => page.push_str("<p>Nothing is running.</p>"),
+        (true, Some(_)) => page.push_str("<p>Nothing among what was looked at, which is not everything.</p>"),
+        (false, _) => table(&mut page, caller, &pending.items),
     }
-    page.push_str("</section><section><h2>Recent decisions</h2>");
+    page.push_str("</section>");
+    page.push_str(&crate::a2a::overview(app, caller).await);
+    page.push_str("<section><h2>Recent decisions</h2>");
     recent(&mut page, caller, &mine);
     page.push_str("</section>");
     Ok(page)
 }
 
-fn counts(app: &App, caller: &Caller, mine: &[&Logged], doubts: usize, pending: usize) -> String {
+fn counts(app: &App, caller: &Caller, mine: &[&Logged], doubts: &OperationPage, pending: &OperationPage) -> String {
     let process_wide = caller.sees_all || matches!(&**app.auth.read(), Auth::None);
     let of = |causes: &[Cause]| mine.iter().filter(|logged| causes.contains(&logged.event.cause)).count() as u64;
     // The counters of the process are everybody's together; a tenant sees what its own events say.
@@ -56,14 +71,19 @@ fn counts(app: &App, caller: &Caller, mine: &[&Logged], doubts: usize, pending: 
         let refused = of(&[Cause::Refused, Cause::Mismatch, Cause::InFlight, Cause::WindowClosed]);
         (of(&[Cause::Begin, Cause::TakeOver]), of(&[Cause::Replay]), refused, "lately")
     };
-    let more = |count: usize| if count >= STUCK { format!("{count}+") } else { count.to_string() };
+    let more = |page: &OperationPage| format!("{}{}", page.items.len(), if page.next.is_some() { "+" } else { "" });
+    let how_bad = match (doubts.items.is_empty(), &doubts.next) {
+        (false, _) => "bad",
+        (true, None) => "good",
+        (true, Some(_)) => "",
+    };
     let mut page = format!("<section class=\"counts\" aria-label=\"Counts {note}\">");
     for (name, value, class) in [
         ("run", executed.to_string(), ""),
         ("replayed", replayed.to_string(), ""),
         ("turned away", refused.to_string(), ""),
         ("running", more(pending), ""),
-        ("in doubt", more(doubts), if doubts > 0 { "bad" } else { "good" }),
+        ("in doubt", more(doubts), how_bad),
     ] {
         let _infallible = write!(page, "<div class=\"count {class}\"><b>{value}</b><span>{name}</span></div>");
     }
@@ -122,7 +142,8 @@ fn recent(page: &mut String, caller: &Caller, mine: &[&Logged]) {
 }
 
 fn link(id: &str) -> String {
-    format!("<a class=\"id\" href=\"/page/operation?id={id}\">{}…</a>", id.get(..12).unwrap_or(id))
+    let short = id.get(..12).unwrap_or(id);
+    format!("<a class=\"id\" href=\"/page/operation?id={id}\" title=\"{id}\">{short}…</a>")
 }
 
 pub(super) fn operation(caller: &Caller, known: &ExplanationWire, csrf: &str) -> String {

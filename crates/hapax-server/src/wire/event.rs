@@ -4,8 +4,9 @@ use serde::Serialize;
 /// One transition, or one answer worth seeing.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EventWire {
-    /// Grows by one with each event of this process; others' events leave holes.
-    pub number: u64,
+    /// Grows by one with each event of this process. Only where administrators look: it counts everybody's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     /// Milliseconds since 1970.
     pub at: u64,
     pub operation: String,

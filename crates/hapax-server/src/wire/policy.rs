@@ -39,6 +39,8 @@ impl PolicyWire {
         knob("capacity.on_full", format!("{:?}", policy.capacity.on_full));
         knob("admission", format!("{:?}", policy.admission));
         knob("on_store_error", format!("{:?}", policy.on_store_error));
+        let allowed = hapax_core::Effect::ALL.into_iter().filter(|effect| policy.best_effort[*effect as usize]);
+        knob("best_effort", allowed.map(hapax_core::Effect::name).collect::<Vec<_>>().join(" "));
         knob("capture.keep", format!("{:?}", policy.capture.keep));
         knob("capture.max_body", policy.capture.max_body.to_string());
         knob("capture.inline", policy.capture.inline.to_string());

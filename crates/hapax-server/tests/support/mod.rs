@@ -10,7 +10,10 @@ use hapax_engine::{Engine, Policies, Settings};
 use hapax_server::{Auth, Keys, Limits, Server, hash_key};
 use hapax_store::{MemoryStore, Store};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 
 pub(crate) struct Running {
     pub(crate) server: Server,
@@ -25,6 +28,7 @@ pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) policies: Policies,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) key_file: Option<std::path::PathBuf>,
 }
 
 impl Default for Setup {
@@ -35,6 +39,7 @@ impl Default for Setup {
             settings: Settings::default(),
             policies: Policies::default(),
             store: Arc::new(MemoryStore::default()),
+            key_file: None,
         }
     }
 }
@@ -42,7 +47,11 @@ impl Default for Setup {
 impl Setup {
     pub(crate) async fn start(self) -> Running {
         let engine = Engine::builder(self.store).settings(self.settings).policies(self.policies).build().unwrap();
-        let server = Server::builder(engine.clone()).auth(self.auth).limits(self.limits).build().unwrap();
+        let mut builder = Server::builder(engine.clone()).auth(self.auth).limits(self.limits);
+        if let Some(path) = self.key_file {
+            builder = builder.key_file(hapax_server::KeyFile::at(path));
+        }
+        let server = builder.build().unwrap();
         let (public, admin) = (listener().await, listener().await);
         let (address, admin_address) = (at(&public), at(&admin));
         for (listener, is_admin) in [(public, false), (admin, true)] {
@@ -65,18 +74,23 @@ fn at(listener: &TcpListener) -> String {
 
 /// Two tenants, each with a client; `acme` also with a reader and an operator; and an administrator.
 pub(crate) fn keys() -> Auth {
+    Auth::Keys(Keys::from_toml(&key_text()).unwrap())
+}
+
+/// The same, as it stands in a file.
+pub(crate) fn key_text() -> String {
     let entry = |name: &str, tenant: &str, role: &str| {
         let hash = hash_key(&format!("secret-of-{name}"));
         format!("[[key]]\nname = \"{name}\"\nhash = \"{hash}\"\ntenant = \"{tenant}\"\nroles = [\"{role}\"]\n")
     };
-    let file = [
+    [
         entry("acme-client", "acme", "client"),
         entry("acme-reader", "acme", "reader"),
         entry("acme-operator", "acme", "operator"),
         entry("globex-client", "globex", "operator"),
         entry("root", "ops", "admin"),
-    ];
-    Auth::Keys(Keys::from_toml(&file.concat()).unwrap())
+    ]
+    .concat()
 }
 
 impl Running {
@@ -115,4 +129,41 @@ pub(crate) async fn step(client: &Client, ticket: &Value, verb: &str, more: Valu
     }
     let path = format!("/v1/operations/{}:{verb}", ticket["operation"].as_str().unwrap());
     ask(client, "POST", &path, said).await
+}
+
+pub(crate) async fn connect(address: &str) -> TcpStream {
+    TcpStream::connect(address.strip_prefix("http://").unwrap()).await.unwrap()
+}
+
+/// A reader of events, and what it has read.
+pub(crate) struct Feed {
+    stream: TcpStream,
+    pub(crate) text: String,
+}
+
+/// `more`: further header lines.
+pub(crate) async fn feed(address: &str, more: &str) -> Feed {
+    let mut stream = connect(address).await;
+    let request = format!("GET /v1/events HTTP/1.1\r\nhost: localhost\r\n{more}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    Feed { stream, text: String::new() }
+}
+
+impl Feed {
+    /// Reads until `wanted` has come so often.
+    pub(crate) async fn until(&mut self, times: usize, wanted: &str) {
+        while self.text.matches(wanted).count() < times {
+            assert!(self.more().await, "closed after {}", self.text);
+        }
+    }
+
+    /// Whether something came, and not the end.
+    pub(crate) async fn more(&mut self) -> bool {
+        let mut buffer = vec![0; 65_536];
+        let most = std::time::Duration::from_secs(20);
+        let read = tokio::time::timeout(most, self.stream.read(&mut buffer)).await;
+        let read = read.unwrap_or_else(|_| panic!("nothing came after {}", self.text)).unwrap();
+        self.text.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        read > 0
+    }
 }

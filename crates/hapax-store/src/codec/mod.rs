@@ -6,25 +6,29 @@
 
 mod beats;
 mod group;
+mod house;
+mod key_slot;
 mod memo;
 mod operation;
 mod plan;
 mod read;
+mod task;
+mod task_state;
 mod ties;
 mod write;
 
-use hapax_core::{
-    Anchor, Millis, Record, Span, State,
-    policy::{AfterWindow, OnLapse},
-};
+use hapax_core::{Anchor, Millis, Record, Span, State, Window, windows};
 
 use crate::{Counted, Due, Envelope, Kind};
 
 pub use beats::{open_beats, seal_beats};
 pub use group::{open_group, seal_group};
+pub use house::{open_claim, open_mark, seal_claim, seal_mark};
+pub use key_slot::{open_key_slot, seal_key_slot};
 pub use memo::{open_memo, seal_memo};
 pub use plan::{open_plan, seal_plan};
 pub use read::CodecError;
+pub use task::{open_task, seal_task};
 
 /// The newest format of operations that this program reads. It writes the oldest that can hold a record.
 pub const FORMAT: u8 = 2;
@@ -32,7 +36,7 @@ pub const FORMAT: u8 = 2;
 /// Wraps an operation record for a store: its bytes, and beside them what the store needs to index and expire it.
 #[must_use]
 pub fn seal(record: &Record) -> Envelope {
-    let windows = Windows::of(record);
+    let windows = windows(record);
     Envelope {
         kind: Kind::OPERATION,
         surface: record.about.surface_tag,
@@ -43,9 +47,9 @@ pub fn seal(record: &Record) -> Envelope {
                 Counted::Record
             }
         },
-        lease_end: windows.lease_end,
-        expiry: windows.expiry,
-        gone: windows.gone,
+        lease_end: due_after(windows.lease),
+        expiry: due_after(windows.state),
+        gone: due_after(windows.kept),
         in_doubt: matches!(record.state, State::InDoubt(_)),
         entries: record.ties.as_deref().map_or_else(Vec::new, ties::entries),
         payload: operation::encode(record),
@@ -60,46 +64,10 @@ pub fn open(envelope: &Envelope) -> Result<Record, CodecError> {
     operation::decode(&envelope.payload, envelope.surface, envelope.tenant)
 }
 
-struct Windows {
-    lease_end: Option<Due>,
-    expiry: Option<Due>,
-    gone: Option<Due>,
-}
-
-impl Windows {
-    fn of(record: &Record) -> Self {
-        let rules = &record.rules;
-        match &record.state {
-            State::Pending(pending) => {
-                // A stale lease has no end that anybody could write down.
-                let lease_end = match rules.on_lapse {
-                    OnLapse::Stale => None,
-                    OnLapse::Open | OnLapse::InDoubt => due(pending.lease.from, Span::For(pending.lease.length)),
-                };
-                Self { lease_end, expiry: None, gone: None }
-            }
-            State::InDoubt(_) => Self { lease_end: None, expiry: None, gone: None },
-            State::Open(open) => Self::until(due(open.since, rules.open_retention)),
-            State::Tombstone(stone) => Self::until(due(stone.decided, last(record, stone.retention))),
-            State::Committed(_) if record.is_held() => Self { lease_end: None, expiry: None, gone: None },
-            State::Committed(done) | State::Rejected(done) => Self {
-                lease_end: None,
-                expiry: due(done.decided, done.retention),
-                gone: due(done.decided, last(record, done.retention)),
-            },
-        }
-    }
-
-    const fn until(end: Option<Due>) -> Self {
-        Self { lease_end: None, expiry: end, gone: end }
-    }
-}
-
-/// How long anything at all is kept of a final record.
-const fn last(record: &Record, retention: Span) -> Span {
-    match record.rules.after_window {
-        AfterWindow::Refuse => retention.then(record.rules.tombstone_retention),
-        AfterWindow::New => retention,
+const fn due_after(window: Option<Window>) -> Option<Due> {
+    match window {
+        Some(window) => due(window.from, window.span),
+        None => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of one operation record, format 1.
+//! The bytes of one operation record: format 1, and 2 where it has ties.
 
 use std::sync::Arc;
 
@@ -286,7 +286,7 @@ fn read_final(r: &mut Reader<'_>) -> Read<Final> {
     })
 }
 
-fn write_outcome(w: &mut Writer, outcome: &Outcome) {
+pub(super) fn write_outcome(w: &mut Writer, outcome: &Outcome) {
     w.byte(outcome.class.number());
     w.number(outcome.status.into());
     w.number(outcome.headers.len() as u64);
@@ -322,7 +322,7 @@ pub(super) fn write_body(w: &mut Writer, body: &Body) {
     }
 }
 
-fn read_outcome(r: &mut Reader<'_>) -> Read<Outcome> {
+pub(super) fn read_outcome(r: &mut Reader<'_>) -> Read<Outcome> {
     let class = read_class(r)?;
     let status = r.small("status")?;
     let headers = r.list("headers", MOST_HEADERS, |r| Ok((r.text("header name")?, r.bytes("header value")?)))?;

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use hapax_core::{Id, Stamp, Tag, Version};
+use hapax_core::{Id, Millis, Stamp, Tag, Version};
 use parking_lot::Mutex;
 
 use super::{
@@ -257,6 +257,10 @@ impl Store for FaultyStore {
 
     fn now(&self) -> Option<Stamp> {
         self.inner.now()
+    }
+
+    fn clock_error(&self) -> Millis {
+        self.inner.clock_error()
     }
 
     fn durability(&self) -> Durability {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ._a2a import Queue, Task
 from ._activities import Activity, Answer, EffectOfRun
 from ._beats import Beat, Gathered, Session
 from ._client import Client, Effect
@@ -76,6 +77,7 @@ __all__ = [
     "Once",
     "Plan",
     "PlanStep",
+    "Queue",
     "Refused",
     "Rejected",
     "Reported",
@@ -83,6 +85,7 @@ __all__ = [
     "Session",
     "Superseded",
     "SupersededTurn",
+    "Task",
     "TooLate",
     "Turn",
     "Unauthorized",

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from ._client import Client, _times
 from ._errors import JoinedFailure, NoEffect, NotRecorded, Refused, Retryable
 from ._groups import Turn
+from ._once import _in_thread
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,13 @@ class Activity:
         self._end(error)
 
     async def __aenter__(self) -> Activity:
-        self._begun(await asyncio.to_thread(self._client.begin, self._wanted, "/v1/activities:claim"))
+        self._begun(await _in_thread(self._client._begins, self._client.begin, self._wanted, "/v1/activities:claim"))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.shield(asyncio.to_thread(self._end, error))
+        await asyncio.shield(_in_thread(self._client._ends, self._end, error))
 
     def _begun(self, told: dict[str, Any]) -> None:
         self._told = told

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -39,6 +40,9 @@ class Client:
         self._key = api_key if api_key is not None else os.environ.get("HAPAX_API_KEY")
         self._timeout = timeout
         self._local = threading.local()
+        # For asyncio. Begins may wait for long; renewals and ends must never wait for them. Threads come as needed.
+        self._begins = ThreadPoolExecutor(max_workers=256, thread_name_prefix="hapax-begin")
+        self._ends = ThreadPoolExecutor(max_workers=32, thread_name_prefix="hapax-end")
 
     def __repr__(self) -> str:
         return f"Client({self._host}:{self._port})"

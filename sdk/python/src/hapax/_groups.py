@@ -11,7 +11,7 @@ from typing import Any
 
 from ._client import Client, Effect, _times
 from ._errors import NoEffect, Rejected, Retryable
-from ._once import Once
+from ._once import Once, _in_thread
 
 # How long an inverse that failed for now rests.
 _AGAIN = 0.2
@@ -169,7 +169,7 @@ class Group:
     async def unwind_async(
         self, inverses: AsyncInverses, *, wait: float = 60.0, lease: float | None = None, tries: int = 5
     ) -> Plan:
-        plan = await asyncio.to_thread(self._planned, wait)
+        plan: Plan | None = await _in_thread(self._client._begins, self._planned, wait)
         while plan is None:
             told = await asyncio.to_thread(self._next, inverses, lease)
             if told["next"] == "later":

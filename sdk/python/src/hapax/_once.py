@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from types import TracebackType
 from typing import Any
 
@@ -77,7 +79,7 @@ class Once:
     # The same, for asyncio. The calls themselves wait in threads, so that the loop does not.
 
     async def __aenter__(self) -> Once:
-        self._begun(await asyncio.to_thread(self._ask))
+        self._begun(await _in_thread(self._client._begins, self._ask))
         if self._ticket is not None:
             self._renewing = asyncio.create_task(self._keep_async())
         return self
@@ -88,7 +90,7 @@ class Once:
         if self._renewing is not None:
             self._renewing.cancel()
         # A cancelled task still says how it ended.
-        await asyncio.shield(asyncio.to_thread(self._end, error))
+        await asyncio.shield(_in_thread(self._client._ends, self._end, error))
 
     def _ask(self) -> dict[str, Any]:
         if self._given is not None:
@@ -111,7 +113,13 @@ class Once:
         if self._ticket is None:
             return
         if error is None:
-            self._say("complete", outcome={"body": json.dumps(self.result)})
+            try:
+                body = json.dumps(self.result)
+            except (TypeError, ValueError, RecursionError) as unusable:
+                # The effect ran: nobody may take this for a failure without one.
+                self._try("fail", outcome={"class": "unknown"})
+                raise NotRecorded(f"the effect ran, but its result is not JSON: {unusable} [HX0015]") from unusable
+            self._say("complete", outcome={"body": body})
         elif isinstance(error, NoEffect):
             self._try("release", why="no_effect")
         elif isinstance(error, Rejected):
@@ -154,13 +162,23 @@ class Once:
     async def _keep_async(self) -> None:
         while True:
             await asyncio.sleep(self._pause())
-            await asyncio.to_thread(self._renew)
+            await _in_thread(self._client._ends, self._renew)
+
+
+async def _in_thread(threads: Executor, call: Callable[..., Any], *args: Any) -> Any:
+    """Not in the loop's own threads: there, those who wait for an answer would keep the one who has it from giving it."""
+    return await asyncio.get_running_loop().run_in_executor(threads, call, *args)
 
 
 def _value(outcome: Mapping[str, Any]) -> Any:
+    """What was recorded: JSON where it is some, other text as it is, other bytes as bytes, a handle as its text."""
     body = outcome.get("body")
     if body is None:
-        if "digest" in outcome:
+        if outcome.get("body_base64") is not None:
+            return base64.b64decode(outcome["body_base64"])
+        if outcome.get("handle") is not None:
+            return outcome["handle"]
+        if "digest" in outcome or outcome.get("length"):
             raise NotKept("it was done before, but its answer is not kept whole [HX0014]")
         return None
     try:

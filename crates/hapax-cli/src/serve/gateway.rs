@@ -1,0 +1,98 @@
+//! Gateway routes beside the daemon: one process, one store, one page for both.
+
+use std::time::Duration;
+
+use hapax::{Engine, Policies, identity::Secret};
+use hapax_gateway::{Setup, config::Secrets};
+
+use super::args::ServeArgs;
+use crate::{
+    args::GatewayArgs,
+    failure::Failure,
+    gateway::{Effective, Running},
+};
+
+pub(super) struct Beside {
+    pub(super) running: Running,
+    routes: usize,
+    upstream: String,
+}
+
+/// What the file and the flags ask for; nothing, if neither names an upstream, a route or a place outside.
+pub(super) fn wanted(args: &ServeArgs, store: &str) -> Result<Option<Effective>, Failure> {
+    if args.gateway.as_deref() == Some("off") {
+        return Ok(None);
+    }
+    let same = GatewayArgs {
+        upstream: args.upstream.clone(),
+        listen: args.gateway.clone(),
+        store: None,
+        data: None,
+        durability: None,
+        config: args.config.clone(),
+        tenant: std::env::var("HAPAX_TENANT").ok(),
+        tls_certificate: None,
+        tls_key: None,
+    };
+    let effective = Effective::read(&same)?;
+    let config = &effective.config;
+    let asked_for = args.gateway.is_some()
+        || config.listen.is_some()
+        || !config.upstreams.is_empty()
+        || !config.routes.is_empty()
+        || !config.egress.is_empty();
+    if let Some(other) = config.store.as_deref().filter(|other| asked_for && *other != store) {
+        let rule = format!("the daemon's is `{store}`, and one process has one store; remove one of the two");
+        let from = format!("file, [gateway], `{other}`");
+        return Err(Failure::Setting { name: "store".to_owned(), from, rule });
+    }
+    Ok(asked_for.then_some(effective))
+}
+
+pub(super) async fn start(
+    wanted: Option<Effective>,
+    engine: &Engine,
+    secret: Secret,
+) -> Result<Option<Beside>, Failure> {
+    let Some(effective) = wanted else { return Ok(None) };
+    let upstream = effective.config.upstreams.get(hapax_gateway::Config::DEFAULT);
+    let upstream = upstream.map(|upstream| upstream.target.to_string()).unwrap_or_default();
+    let routes = effective.config.routes.len();
+    let running = Running::start(&effective, engine, Secrets { tenants: secret }).await?;
+    Ok(Some(Beside { running, routes, upstream }))
+}
+
+impl Beside {
+    pub(super) fn say_hello(&self) {
+        eprintln!("  gateway   {} to {}, {} routes of its own", self.running.address, self.upstream, self.routes);
+        eprintln!("  tenants   {}", self.running.setup().tenants());
+    }
+}
+
+/// The setup for a gateway that runs. One that does not cannot begin with a reload, and one that does cannot end.
+pub(super) fn prepare(
+    beside: Option<&Beside>,
+    wanted: Option<Effective>,
+    policies: &Policies,
+    engine: &Engine,
+) -> Result<Option<Setup>, Failure> {
+    match (beside, wanted) {
+        (None, None) => Ok(None),
+        (Some(beside), Some(effective)) => beside.running.prepare(&effective, policies, engine).map(Some),
+        (None, Some(_)) | (Some(_), None) => {
+            let rule = "a gateway comes and goes with the process; restart it".to_owned();
+            Err(Failure::Setting { name: "gateway".to_owned(), from: "file".to_owned(), rule })
+        }
+    }
+}
+
+/// Closes idle connections to upstreams, a moment from now; without a gateway never.
+pub(super) async fn tidy(beside: Option<&Beside>) {
+    match beside {
+        None => std::future::pending().await,
+        Some(beside) => {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            beside.running.setup().tidy();
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Several processes on one store, as their users run them: real processes, real servers.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
+mod support;
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+    thread,
+    time::Duration,
+};
+
+use hapax_testkit::{Postgres, Redis};
+use support::{
+    Answer, Dir, Gateway, Reply, Start, Upstream, post,
+    stores::{ROWS, Row},
+};
+
+fn slow_charges() -> Upstream {
+    Upstream::new(|_, number, _| {
+        thread::sleep(Duration::from_millis(300));
+        let headers = [("Content-Type", "application/json"), ("Location", "/charges/1")];
+        Reply::with(201, &headers, &format!("{{\"n\":{number}}}"))
+    })
+}
+
+fn gateway(dir: &Dir, upstream: &Upstream, store: &str) -> Gateway {
+    Start::at(dir).upstream(upstream.address).env("HAPAX_STORE", store).go()
+}
+
+/// Every process has the secret of the first.
+fn share_secret(from: &Dir, to: &Dir) {
+    let (from, to) = (from.path().join("hapax-data"), to.path().join("hapax-data"));
+    std::fs::create_dir_all(&to).unwrap();
+    std::fs::copy(from.join("secret"), to.join("secret")).unwrap();
+}
+
+fn hapax(dir: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HAPAX_")) {
+        command.env_remove(name);
+    }
+    command.current_dir(dir).args(words).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Ten clicks on *pay*, spread by a balancer over two machines: one charge, ten receipts that are the same.
+fn ten_over_two(row: &Row) {
+    let server = (row.durable)();
+    let upstream = slow_charges();
+    let (first_dir, second_dir) = (Dir::new(), Dir::new());
+    let first = gateway(&first_dir, &upstream, &server.url());
+    share_secret(&first_dir, &second_dir);
+    let second = gateway(&second_dir, &upstream, &server.url());
+    assert!(first.said().iter().any(|line| line.contains("promises: durable")), "{}: {:?}", row.name, first.said());
+    let addresses = [first.address, second.address];
+    for round in 0..3 {
+        let clients: Vec<_> = (0..10)
+            .map(|client| {
+                let (address, key) = (addresses[client % 2], format!("key-{round}"));
+                thread::spawn(move || post(address, "/charges", &key, "{\"amount\":1}"))
+            })
+            .collect();
+        let answers: Vec<Answer> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        assert_eq!(upstream.count(), round + 1, "{}", row.name);
+        for answer in &answers {
+            let expected = (201, format!("{{\"n\":{round}}}"));
+            assert_eq!((answer.status, answer.text()), expected, "{}", row.name);
+            assert_eq!(answer.header("location"), Some("/charges/1"));
+            assert_eq!(answer.header("content-type"), Some("application/json"));
+        }
+        assert_eq!(answers.iter().filter(|answer| !answer.is_replay()).count(), 1, "{}", row.name);
+    }
+    // The one that ran it is gone; the other knows all the same.
+    first.kill();
+    for round in 0..3 {
+        let again = post(second.address, "/charges", &format!("key-{round}"), "{\"amount\":1}");
+        assert!(again.is_replay() && again.text() == format!("{{\"n\":{round}}}"), "{}", row.name);
+        assert_eq!(post(second.address, "/charges", &format!("key-{round}"), "{\"amount\":2}").status, 422);
+    }
+    assert_eq!(upstream.count(), 3, "{}", row.name);
+}
+
+#[test]
+fn ten_at_once_over_two_gateways_on_one_redis_cause_one_call() {
+    ten_over_two(&ROWS[0]);
+}
+
+#[test]
+fn ten_at_once_over_two_gateways_on_one_postgres_cause_one_call() {
+    ten_over_two(&ROWS[1]);
+}
+
+/// Two gateways with secrets of their own make two tenants of one customer: the same key would charge twice. The second
+/// does not start.
+#[test]
+fn a_gateway_with_another_secret_does_not_start() {
+    for row in &ROWS {
+        let server = (row.durable)();
+        let upstream = Upstream::counting();
+        let (first, second) = (Dir::new(), Dir::new());
+        let running = gateway(&first, &upstream, &server.url());
+        let (code, said) = Start::at(&second).upstream(upstream.address).arg("--store", server.url()).fails();
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains("HX0133") && said.contains("another secret"), "{}: {said}", row.name);
+        drop(running);
+        share_secret(&first, &second);
+        drop(gateway(&second, &upstream, &server.url()));
+    }
+}
+
+/// A store that evicts, or acknowledges before it syncs, forgets charges. What it lacks is said at the start, nothing
+/// that does harm twice runs there, and whoever demands more does not start.
+#[test]
+fn what_may_be_forgotten_is_said_at_the_start_and_refused() {
+    for row in &ROWS {
+        let (server, word) = (row.forgetful)();
+        let (upstream, dir) = (Upstream::counting(), Dir::new());
+        let strict = Start::at(&dir).upstream(upstream.address).arg("--store", server.url());
+        let (code, said) = strict.arg("--durability", "durable").fails();
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains("HX0009") && said.contains(word), "{}: {said}", row.name);
+
+        let lax = gateway(&dir, &upstream, &server.url());
+        let said = lax.said().join("\n");
+        assert!(said.contains("best effort") && said.contains(word), "{}: {said}", row.name);
+        lax.wait_for("HX0134");
+        let refused = post(lax.address, "/charges", "k1", "{}");
+        assert_eq!(refused.status, 503, "{}", refused.text());
+        assert!(refused.says("HX0134") && upstream.count() == 0, "{}", refused.text());
+        drop(lax);
+
+        let start = Start::at(&dir).upstream(upstream.address).env("HAPAX_STORE", &server.url());
+        let allowed = start.file("[default]\nbest_effort = [\"unsafe\"]\n").go();
+        assert!(!allowed.said().join("\n").contains("HX0134"), "{:?}", allowed.said());
+        assert_eq!(post(allowed.address, "/charges", "k1", "{}").status, 201);
+        assert!(post(allowed.address, "/charges", "k1", "{}").is_replay());
+        assert_eq!(upstream.count(), 1, "{}", row.name);
+    }
+}
+
+/// The password of a store in a log is a password that everybody has.
+#[test]
+fn no_way_to_fail_shows_the_password() {
+    let redis = Redis::with(&["--requirepass", "right", "--save", ""]);
+    let postgres = Postgres::forgetful();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = free.local_addr().unwrap();
+    drop(free);
+    let urls = [
+        (format!("redis://:hush@127.0.0.1:{}/", redis.port()), "HX0131"),
+        (format!("redis://:hush@{nobody}/"), "HX0131"),
+        (format!("redis://:hush@127.0.0.1:{}/not-a-number", redis.port()), "HX0130"),
+        ("redis://:hush@/".to_owned(), "HX0130"),
+        (format!("postgres://postgres:hush@127.0.0.1:{}/nowhere", postgres.port()), "HX0131"),
+        (format!("postgres://postgres:hush@{nobody}/postgres"), "HX0131"),
+        (format!("postgres://postgres:hush@127.0.0.1:{}/postgres?nonsense=hush", postgres.port()), "HX0130"),
+        ("mysql://root:hush@127.0.0.1/".to_owned(), "HX0130"),
+        ("hush".to_owned(), "HX0130"),
+    ];
+    let dir = Dir::new();
+    for (url, code) in &urls {
+        for words in [
+            vec!["gateway", "--upstream", "http://127.0.0.1:1", "--store", url],
+            vec!["serve", "--listen", "127.0.0.1:0", "--admin", "off", "--store", url],
+            vec!["doubt", "list", "--store", url],
+            vec!["verify", "--store", url],
+        ] {
+            let output = hapax(dir.path(), &words);
+            let text = said(&output);
+            assert!(!output.status.success() && text.contains(code), "{words:?}: {text}");
+            // Part of a message is the server's name, which is where the URL says it is.
+            assert!(!text.contains("hush") && !text.contains("right"), "{words:?}: {text}");
+        }
+        let shown = said(&hapax(dir.path(), &["config", "show", "--store", url]));
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+    let right = format!("redis://:right@127.0.0.1:{}/", redis.port());
+    let upstream = Upstream::counting();
+    let running = gateway(&dir, &upstream, &right);
+    assert!(!running.said().join("\n").contains("right"), "{:?}", running.said());
+    let mut help = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    let help = help.args(["gateway", "--help"]).env("HAPAX_STORE", &right).output().unwrap();
+    assert!(help.status.success() && !said(&help).contains(":right@"), "{}", said(&help));
+}
+
+/// What one process began, a command on another machine finds, explains and ends.
+#[test]
+fn commands_reach_a_shared_store_without_its_daemon() {
+    for row in &ROWS {
+        let server = (row.durable)();
+        let (here, there) = (Dir::new(), Dir::new());
+        let url = server.url();
+        let begun = hapax(here.path(), &["op", "begin", "jobs", "k1", "--tenant", "acme", "--store", &url, "--json"]);
+        assert!(begun.status.success(), "{}: {}", row.name, said(&begun));
+        let begun: serde_json::Value = serde_json::from_slice(&begun.stdout).unwrap();
+        let text = |name: &str| begun[name].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned();
+        share_secret(&here, &there);
+        let (operation, token) = (text("operation"), text("token"));
+        let explained = hapax(there.path(), &["explain", &operation, "--tenant", "acme", "--store", &url]);
+        assert!(said(&explained).contains("pending"), "{}: {}", row.name, said(&explained));
+        let words = ["op", "complete", &operation, &token, "--tenant", "acme", "--body", "done", "--store", &url];
+        let completed = hapax(there.path(), &words);
+        assert!(completed.status.success(), "{}: {}", row.name, said(&completed));
+        let explained = hapax(here.path(), &["explain", &operation, "--tenant", "acme", "--store", &url]);
+        assert!(said(&explained).contains("committed"), "{}: {}", row.name, said(&explained));
+    }
+}
+
+/// A server that is to be trusted with payments is tried first. It passes, is told apart from one that forgets, and is
+/// left as it was.
+#[test]
+fn verify_says_what_a_server_may_promise_and_leaves_nothing_behind() {
+    let (redis, postgres) = (Redis::forgetful(), Postgres::forgetful());
+    let dir = Dir::new();
+    let before = redis.say("DBSIZE");
+    // Much of it is waiting, so both at once.
+    let running = [(redis.url(), "appendonly"), (postgres.url(), "fsync")].map(|(url, word)| {
+        let path = dir.path().to_owned();
+        let run = move || hapax(&path, &["verify", "--store", &url, "--histories", "5", "--json"]);
+        (thread::spawn(run), word)
+    });
+    for (run, word) in running {
+        let output = run.join().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&told["passed"], &told["erased"]), (&true.into(), &true.into()), "{told}");
+        assert_eq!(told["durability"], "best_effort");
+        assert!(told["promises"].to_string().contains("may be lost"), "{told}");
+        assert!(told["reason"].as_str().unwrap().contains(word), "{told}");
+        let left_out = told["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == "skipped");
+        assert!(left_out.count() <= 1, "{told}");
+    }
+    assert_eq!(redis.say("DBSIZE"), before);
+    let schemas = postgres.say("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'hapax%'");
+    assert_eq!(schemas.trim(), "0");
+    let strict = hapax(dir.path(), &["verify", "--store", &redis.url(), "--durability", "durable"]);
+    assert_eq!(strict.status.code(), Some(1), "{}", said(&strict));
+    assert!(said(&strict).contains("HX0009") && said(&strict).contains("appendonly"), "{}", said(&strict));
+}
+
+/// A store across a network that others can read and change. Its certificate has to be vouched for, by the machine's roots or
+/// by a file, and has to name the server; otherwise nothing is sent, least of all a password.
+#[test]
+fn a_store_by_tls_is_believed_only_with_a_certificate_that_is_vouched_for() {
+    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let (_redis, port) = Redis::with_tls(&certificates);
+    let postgres = Postgres::with_tls(&certificates);
+    let dir = Dir::new();
+    let ask = |url: &str, roots: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+        command.current_dir(dir.path()).args(["doubt", "list", "--store", url]);
+        command.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
+        command.envs(roots.map(|roots| ("SSL_CERT_FILE", roots)));
+        command.output().unwrap()
+    };
+    let postgres_at =
+        |host: &str, mode: &str| format!("postgres://postgres@{host}:{}/postgres?sslmode={mode}", postgres.port());
+    let ours = certificates.join("ca.pem");
+    for url in [
+        format!("rediss://localhost:{port}/"),
+        format!("rediss://127.0.0.1:{port}/"),
+        postgres_at("localhost", "require"),
+        postgres_at("127.0.0.1", "verify-full"),
+    ] {
+        let believed = ask(&url, Some(&ours));
+        assert!(believed.status.success(), "{url}: {}", said(&believed));
+        let stranger = ask(&url, None);
+        assert!(!stranger.status.success() && said(&stranger).contains("HX01"), "{url}: {}", said(&stranger));
+    }
+    // Another name for the same machine, which the certificate does not know.
+    for url in [format!("rediss://127.0.0.2:{port}/"), postgres_at("127.0.0.2", "require")] {
+        let refused = ask(&url, Some(&ours));
+        let text = said(&refused);
+        assert!(!refused.status.success() && text.contains("HX0131") && text.contains("certificate"), "{url}: {text}");
+    }
+    // Who asks for TLS never gets a plain connection instead.
+    let plain = Postgres::forgetful();
+    let refused = ask(&format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=require", plain.port()), Some(&ours));
+    assert!(!refused.status.success() && said(&refused).contains("HX0131"), "{}", said(&refused));
+}

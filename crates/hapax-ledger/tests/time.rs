@@ -1,0 +1,139 @@
+//! The store's time over restarts, also for those who only read: what was told as over stays over, even if the wall clock
+//! is set back while nobody looks.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use std::{path::Path, sync::Arc};
+
+use common::*;
+use hapax_core::{Millis, Stamp};
+use hapax_ledger::{Ledger, Options, disk::RecordingDisk, repair_on};
+use hapax_store::{Due, Envelope, Store, Swap};
+
+const DIR: &str = "/l";
+const HOUR_MS: u64 = 3_600_000;
+/// How much of what was only read may be told again after a kill: ten seconds, and the time to the next look.
+const AT_MOST_MS: u64 = 11_000;
+
+fn on(disk: &RecordingDisk, clock: &Arc<ManualClock>) -> Options {
+    small(DIR).disk(Arc::new(disk.clone())).clock(clock.clone())
+}
+
+fn expiring(ms: u64) -> Envelope {
+    Envelope { gone: Some(Due::After(Millis(ms))), ..live("x") }
+}
+
+fn opened_a_year_earlier(disk: &RecordingDisk) -> Stepped {
+    Stepped::open(on(disk, &ManualClock::at(START_MS - YEAR_MS))).unwrap()
+}
+
+/// Hours of nothing but reads. Then a restart, with the wall clock set back.
+#[tokio::test]
+async fn what_was_read_as_expired_does_not_come_back_after_a_restart() {
+    let (disk, clock) = (RecordingDisk::default(), ManualClock::new());
+    let ledger = Ledger::open_with(on(&disk, &clock)).unwrap();
+    let begun = ledger.swap(&id(1), hapax_core::Version::NEVER, Some(expiring(HOUR_MS))).await.unwrap();
+    assert!(matches!(begun, Swap::Swapped { .. }));
+    // The mark behind it, which is the last thing that an idle ledger has to say of its own.
+    while ledger.status().frames < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    clock.advance(2 * HOUR_MS);
+    let read = ledger.get(&id(1)).await.unwrap();
+    assert!(read.record.is_none(), "not expired");
+    let told = ledger.now().unwrap();
+    drop(ledger);
+    let again = opened_a_year_earlier(&disk);
+    let snapshot = again.get(id(1)).unwrap();
+    assert!(snapshot.now >= told, "{told:?} was told, and now it is {:?}", snapshot.now);
+    assert_eq!(snapshot.record, None, "it came back");
+}
+
+/// The same for a ledger to which nothing was ever written.
+#[tokio::test]
+async fn time_that_an_empty_ledger_told_is_kept_by_its_end() {
+    let (disk, clock) = (RecordingDisk::default(), ManualClock::new());
+    let ledger = Ledger::open_with(on(&disk, &clock)).unwrap();
+    clock.advance(HOUR_MS);
+    let told = ledger.now().unwrap();
+    ledger.close();
+    drop(ledger);
+    assert!(opened_a_year_earlier(&disk).ledger.now().unwrap() >= told);
+}
+
+/// A kill leaves no time for a last word: what was told is kept by a mark every ten seconds, and by no more than that.
+#[test]
+fn a_kill_takes_back_at_most_ten_seconds_of_what_was_only_read() {
+    let mut random = Random::from_env("killed while only read");
+    for _ in 0..50 {
+        let (disk, clock) = (RecordingDisk::default(), ManualClock::new());
+        let mut ledger = Stepped::open(on(&disk, &clock)).unwrap();
+        ledger.put(id(1), Some(envelope("x")));
+        ledger.stepper.mark();
+        let frames = ledger.ledger.status().frames;
+        let mut told = Stamp::default();
+        let seconds = 1 + random.below(100);
+        for _ in 0..seconds {
+            clock.advance(1_000);
+            told = ledger.get(id(1)).unwrap().now;
+            // The writer looks once a second.
+            ledger.stepper.mark();
+        }
+        let marks = ledger.ledger.status().frames - frames;
+        assert!(marks <= seconds / 10, "{marks} marks in {seconds} seconds");
+        disk.forget_lock();
+        let again = opened_a_year_earlier(&disk).ledger.now().unwrap();
+        assert!(again.0 + AT_MOST_MS >= told.0, "after {seconds} s: {told:?} was told, and now it is {again:?}");
+        drop(ledger);
+    }
+}
+
+#[test]
+fn a_ledger_that_nobody_reads_writes_nothing() {
+    let (disk, clock) = (RecordingDisk::default(), ManualClock::new());
+    let mut ledger = Stepped::open(on(&disk, &clock)).unwrap();
+    ledger.put(id(1), Some(envelope("x")));
+    ledger.stepper.mark();
+    let frames = ledger.ledger.status().frames;
+    for _ in 0..1_000 {
+        clock.advance(60_000);
+        ledger.settle();
+        ledger.stepper.mark();
+    }
+    let marks = ledger.ledger.status().frames - frames;
+    assert!(marks <= 1, "{marks} marks for nobody");
+}
+
+/// The wall clock is days ahead when the ledger is opened, somebody reads, the process is killed at once, and the wall
+/// clock is put right.
+#[test]
+fn a_time_that_the_wall_clock_set_is_durable_before_anybody_hears_of_it() {
+    let (disk, clock) = (RecordingDisk::default(), ManualClock::new());
+    let mut ledger = Stepped::open(on(&disk, &clock)).unwrap();
+    ledger.put(id(1), Some(expiring(HOUR_MS)));
+    drop(ledger);
+    let ahead = Stepped::open(on(&disk, &ManualClock::at(START_MS + 50 * HOUR_MS))).unwrap();
+    let read = ahead.get(id(1)).unwrap();
+    assert!(read.record.is_none(), "not expired");
+    drop(ahead);
+    let again = Stepped::open(on(&disk, &clock)).unwrap().get(id(1)).unwrap();
+    assert!(again.now >= read.now && again.record.is_none(), "{again:?}");
+}
+
+/// A repair keeps the time as well: marks count.
+#[test]
+fn a_repaired_copy_goes_on_from_the_time_that_was_told() {
+    let (disk, clock) = (RecordingDisk::default(), ManualClock::new());
+    let mut ledger = Stepped::open(on(&disk, &clock)).unwrap();
+    ledger.put(id(1), Some(envelope("x")));
+    clock.advance(HOUR_MS);
+    let told = ledger.get(id(1)).unwrap().now;
+    ledger.stepper.end();
+    drop(ledger);
+    let copy = RecordingDisk::default();
+    let target = small("/copy").disk(Arc::new(copy)).clock(ManualClock::at(START_MS - YEAR_MS));
+    repair_on(Arc::new(disk), Path::new(DIR), &target).unwrap();
+    assert!(Stepped::open(target).unwrap().ledger.now().unwrap() >= told);
+}

@@ -1,0 +1,21 @@
+//! NATS against a naive model of a store: 200 random histories.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::Shared;
+use hapax_store::Seeded;
+use hapax_testkit::{Nats, model};
+
+#[tokio::test]
+async fn nats_answers_as_the_model_does() {
+    let first = Seeded::seed_or(1);
+    let cases = if std::env::var_os("HAPAX_SEED").is_some() { 1 } else { 200 };
+    let shared = Shared::on(Nats::start());
+    for seed in first..first + cases {
+        let store = shared.fresh().await.unwrap();
+        if let Err(error) = tokio::spawn(model::play(store, seed)).await {
+            panic!("{error}; again with HAPAX_SEED={seed}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Whoever reads a task rolls it forward.
+
+use hapax_core::{
+    Id, Outcome,
+    task::{Beside, Next, Task, TaskCommand, TaskState, forward, queue_tag},
+};
+
+use crate::{Queue, QueueError};
+
+/// How many steps a task can lag behind: more than any crash can leave.
+const STEPS: usize = 8;
+/// How long a chain of tasks that joined each other is followed at once.
+const CHAIN: usize = 4;
+
+impl Queue {
+    /// The task as it should be, and is from now on. `None`: there is none.
+    pub(crate) async fn roll(&self, record: &Id) -> Result<Option<Task>, QueueError> {
+        self.roll_chain(record, CHAIN).await
+    }
+
+    async fn roll_chain(&self, record: &Id, chain: usize) -> Result<Option<Task>, QueueError> {
+        let mut last = None;
+        for _ in 0..STEPS {
+            let looked = self.look(record).await?;
+            let Some(task) = looked.record.clone() else { return Ok(None) };
+            let command = match self.next_for(&task, chain).await? {
+                Next::Nothing => return Ok(Some(task)),
+                Next::Admit => {
+                    if self.admit(record).await?.is_none() {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                Next::Command(command) => command,
+            };
+            let (_, after) = self.apply_from(record, looked, &command).await?;
+            self.ring_for(after.as_ref());
+            last = Some(task.order.id);
+        }
+        Err(last.map_or(QueueError::UnfitPolicy("it loops"), QueueError::Busy))
+    }
+
+    /// As [`Queue::roll`], but only as far as the deciding operation goes.
+    pub(crate) async fn roll_by_decider(&self, record: &Id) -> Result<Option<Task>, QueueError> {
+        for _ in 0..STEPS {
+            let looked = self.look(record).await?;
+            let Some(task) = looked.record.clone() else { return Ok(None) };
+            if !matches!(task.state, TaskState::Queued { .. } | TaskState::Leased(_)) {
+                return Ok(Some(task));
+            }
+            match self.next_for(&task, 0).await? {
+                Next::Nothing | Next::Admit => return Ok(Some(task)),
+                Next::Command(command) => {
+                    let (_, after) = self.apply_from(record, looked, &command).await?;
+                    self.ring_for(after.as_ref());
+                }
+            }
+        }
+        Ok(self.look(record).await?.record)
+    }
+
+    /// What has to be done to a task, without doing it.
+    pub(crate) async fn next_for(&self, task: &Task, chain: usize) -> Result<Next, QueueError> {
+        match (&task.state, task.order.cache) {
+            (TaskState::Queued { .. } | TaskState::Leased(_), Some(cache)) => {
+                let decider = self.engine.operation(&cache).await?;
+                let next = forward(task, Beside::Decider(decider.record.as_ref()), self.place());
+                self.with_bodies(next).await
+            }
+            (TaskState::Joined { leader }, _) => {
+                let leader = leader.record(&task.about.tenant);
+                let found = match chain {
+                    0 => self.look(&leader).await?.record,
+                    _ => Box::pin(self.roll_chain(&leader, chain - 1)).await?,
+                };
+                Ok(forward(task, Beside::Leader(found.as_ref()), self.place()))
+            }
+            (
+                TaskState::Sent { .. }
+                | TaskState::Queued { .. }
+                | TaskState::Leased(_)
+                | TaskState::Resolved(_)
+                | TaskState::Compacted { .. },
+                _,
+            ) => Ok(forward(task, Beside::Decider(None), 0)),
+        }
+    }
+
+    /// A long result lies beside its operation; in a task it lies inline.
+    async fn with_bodies(&self, next: Next) -> Result<Next, QueueError> {
+        match next {
+            Next::Command(TaskCommand::Post { token, outcome, order }) => {
+                let outcome: Outcome = self.engine.with_body(outcome).await?;
+                Ok(Next::Command(TaskCommand::Post { token, outcome, order }))
+            }
+            other @ (Next::Nothing | Next::Admit | Next::Command(_)) => Ok(other),
+        }
+    }
+
+    pub(crate) fn ring_for(&self, task: Option<&Task>) {
+        self.tell_result(task);
+        if let Some(task) = task
+            && matches!(task.state, TaskState::Queued { .. })
+        {
+            self.inner.dispatch.ring(queue_tag(&task.about.tenant, &task.order.recipient.key));
+        }
+    }
+}

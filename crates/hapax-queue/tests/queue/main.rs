@@ -1,0 +1,16 @@
+//! The queue, accident by accident. One binary, so that it is linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
+#![allow(clippy::disallowed_methods, reason = "real processes and servers take real time")]
+
+mod basics;
+mod cases;
+mod crashes;
+mod gate;
+mod histories;
+mod keys;
+mod killed;
+mod log;
+mod scheduler;
+mod stores;
+mod support;
+mod worker;

@@ -1,0 +1,99 @@
+//! The queue between agents over HTTP. Who a caller is comes from its key: peers see only tasks that they send or receive.
+
+mod endpoints;
+mod grants;
+mod log;
+mod refused;
+mod repair;
+mod scheduler;
+mod send;
+mod view;
+pub mod wire;
+mod work;
+
+use std::sync::Arc;
+
+use hapax_core::{identity::Tenant, task::TaskId};
+use hapax_queue::{Queue, QueueError, QueueSettings, Status};
+
+use crate::{
+    app::{App, Asked, Caller},
+    auth::Capability,
+    http::Reply,
+    problem::Problem,
+};
+
+pub(crate) use endpoints::{Act, ENDPOINTS};
+pub(crate) use grants::{Grants, Reaches};
+pub(crate) use refused::{not_granted, problem};
+pub(crate) use view::overview;
+
+/// The queue, opened when it is first asked for: a store that cannot keep one serves everything else all the same.
+#[derive(Default)]
+pub(crate) struct LazyQueue(tokio::sync::OnceCell<Queue>);
+
+impl LazyQueue {
+    pub(crate) async fn get(&self, app: &App) -> Result<&Queue, Problem> {
+        let opened = self.0.get_or_try_init(|| Queue::open(&app.engine, QueueSettings::default())).await;
+        opened.map_err(|error| problem(&error))
+    }
+}
+
+pub(crate) async fn answer(app: &App, act: Act, asked: Asked) -> Result<Reply, Problem> {
+    match act {
+        Act::Send => send::send(app, asked).await,
+        Act::Lease => work::lease(app, asked).await,
+        Act::Renew => work::renew(app, asked).await,
+        Act::Release => work::release(app, asked).await,
+        Act::Post => work::post(app, asked).await,
+        Act::Results => send::results(app, asked).await,
+        Act::Ack => send::ack(app, asked).await,
+        Act::Tasks => view::tasks(app, asked).await,
+        Act::Task => view::task(app, asked).await,
+        Act::Repair => repair::repair(app, asked).await,
+        Act::RetryStale => repair::retry_stale(app, asked).await,
+        Act::Compact => repair::compact(app, asked).await,
+        Act::Export => log::export(app, asked).await,
+        Act::Import => log::import(app, asked).await,
+    }
+}
+
+/// The peer that the caller acts as: its principal, or, for administrators, whom they name.
+pub(crate) fn peer(caller: &Caller, named: Option<&str>) -> Result<Arc<str>, Problem> {
+    match named {
+        None => Ok(Arc::clone(&caller.identity.principal)),
+        Some(name) if *name == *caller.identity.principal => Ok(name.into()),
+        Some(name) if caller.identity.can(Capability::Admin) => Ok(name.into()),
+        Some(_) => Err(Problem::forbidden("only an administrator acts as another peer; leave out `as`")),
+    }
+}
+
+pub(crate) fn tenant(caller: &Caller) -> &Tenant {
+    &caller.identity.tenant
+}
+
+/// A task that the caller may see. One that is not there and one that is somebody else's get the same answer.
+pub(crate) async fn visible(app: &App, caller: &Caller, id: &str) -> Result<Status, Problem> {
+    let unknown = || problem(&QueueError::Unknown(TaskId([0; 16])));
+    let id = TaskId::parse(id).ok_or_else(unknown)?;
+    let queue = app.queue.get(app).await?;
+    let status = match queue.task(tenant(caller), id).await {
+        Err(QueueError::Unknown(_)) => return Err(unknown()),
+        other => other.map_err(|error| problem(&error))?,
+    };
+    if sees(caller, &status) { Ok(status) } else { Err(unknown()) }
+}
+
+/// What one sends, receives or holds. Who repairs or looks after the tenant sees all of its tasks.
+pub(crate) fn sees(caller: &Caller, status: &Status) -> bool {
+    let (order, me) = (&status.task.order, &caller.identity.principal);
+    *order.sender.key == **me
+        || *order.recipient.key == **me
+        || caller.identity.can(Capability::Admin)
+        || caller.identity.can(Capability::Resolve)
+        || caller.identity.a2a.reaches_repair(&reaches(status))
+}
+
+pub(crate) fn reaches(status: &Status) -> Reaches {
+    Reaches::of(&status.task)
+}

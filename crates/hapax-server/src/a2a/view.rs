@@ -1,0 +1,122 @@
+//! What one may look at, as data and on the page.
+
+use std::fmt::Write as _;
+
+use data_encoding::BASE64URL_NOPAD;
+use hapax_core::Millis;
+use hapax_queue::{Filter, Queue, Status, TaskStateName};
+use hapax_store::Cursor;
+
+use super::{
+    problem, sees, tenant, visible,
+    wire::{StatusPageWire, StatusWire},
+};
+use crate::{
+    app::{App, Asked, Caller},
+    http::{Query, Reply, answer},
+    page::escaped,
+    problem::Problem,
+};
+
+const USUAL_PAGE: usize = 50;
+const ON_THE_PAGE: usize = 20;
+
+pub(super) async fn task(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    let status = visible(app, &asked.caller, asked.query.get("id").unwrap_or_default()).await?;
+    Ok(answer(&StatusWire::of(&status)))
+}
+
+pub(super) async fn tasks(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    let known = ["state", "kind", "peer", "min_lease_age_ms", "overdue", "cursor", "limit"];
+    if asked.query.odd(&known) {
+        return Err(Problem::bad_request("a parameter is not known here, or is given twice"));
+    }
+    let (filter, limit, after) = wanted(app, &asked.query)?;
+    let queue = app.queue.get(app).await?;
+    let (items, next) = mine(queue, &asked.caller, &filter, after, limit).await?;
+    let next = next.map(|cursor| BASE64URL_NOPAD.encode(&cursor.0));
+    Ok(answer(&StatusPageWire { items: items.iter().map(StatusWire::of).collect(), next }))
+}
+
+/// A page of what the caller sees. Each call looks through a bounded number of tasks, whoever's they are.
+async fn mine(
+    queue: &Queue,
+    caller: &Caller,
+    filter: &Filter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<Status>, Option<Cursor>), Problem> {
+    let page = queue.status(tenant(caller), filter, after.as_ref(), limit).await.map_err(|error| problem(&error))?;
+    Ok((page.items.into_iter().filter(|status| sees(caller, status)).collect(), page.next))
+}
+
+fn wanted(app: &App, query: &Query) -> Result<(Filter, usize, Option<Cursor>), Problem> {
+    let state = match query.get("state") {
+        None => None,
+        Some(name) => Some(TaskStateName::parse(name).ok_or_else(|| {
+            Problem::bad_request("`state` is queued, joined, leased, stale, result_pending, delivered or compacted")
+        })?),
+    };
+    let number = |name: &'static str| match query.get(name).map(str::parse::<u64>) {
+        None => Ok(None),
+        Some(Ok(number)) => Ok(Some(number)),
+        Some(Err(_)) => Err(Problem::bad_request(format!("`{name}` is a whole number"))),
+    };
+    let limit = usize::try_from(number("limit")?.unwrap_or(USUAL_PAGE as u64)).unwrap_or(usize::MAX);
+    if !(1..=app.limits.page).contains(&limit) {
+        return Err(Problem::bad_request(format!("`limit` is from 1 to {}", app.limits.page)));
+    }
+    let after = match query.get("cursor").map(|text| BASE64URL_NOPAD.decode(text.as_bytes())) {
+        None => None,
+        Some(Ok(bytes)) => Some(Cursor(bytes.into())),
+        Some(Err(_)) => return Err(Problem::bad_request("`cursor` is not one that a page before has given")),
+    };
+    let filter = Filter {
+        state,
+        kind: query.get("kind").map(str::to_owned),
+        peer: query.get("peer").map(str::to_owned),
+        min_lease_age: number("min_lease_age_ms")?.map(Millis),
+        overdue: match query.get("overdue") {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(Problem::bad_request("`overdue` is true or false")),
+        },
+    };
+    Ok((filter, limit, after))
+}
+
+/// The queue on the operator's page: what is in flight, and what waits. Empty where nobody uses it.
+pub(crate) async fn overview(app: &App, caller: &Caller) -> String {
+    let Ok(queue) = app.queue.get(app).await else { return String::new() };
+    let Ok((tasks, next)) = mine(queue, caller, &Filter::default(), None, ON_THE_PAGE).await else {
+        return String::new();
+    };
+    if tasks.is_empty() {
+        return String::new();
+    }
+    let mut page = String::from(
+        "<section><h2>Tasks between agents</h2><table><thead><tr><th>Task</th><th>Kind</th><th>From</th><th>To</th>\
+         <th>State</th><th>Attempt</th></tr></thead><tbody>",
+    );
+    for status in &tasks {
+        let order = &status.task.order;
+        let mark = if status.state == TaskStateName::Stale { " class=\"bad\"" } else { "" };
+        let _infallible = write!(
+            page,
+            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td{mark}>{}{}</td><td>{}</td></tr>",
+            order.id,
+            escaped(&order.kind),
+            escaped(&order.sender.display),
+            escaped(&order.recipient.display),
+            status.state.name(),
+            if status.overdue { ", overdue" } else { "" },
+            status.task.attempt,
+        );
+    }
+    page.push_str("</tbody></table>");
+    if next.is_some() {
+        page.push_str("<p>And more: <code>hapax a2a status</code>.</p>");
+    }
+    page.push_str("</section>");
+    page
+}

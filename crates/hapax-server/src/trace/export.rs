@@ -1,0 +1,139 @@
+//! Sends spans to a collector, in batches, and loses them rather than holding anybody up.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Uri, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::{net::TcpStream, sync::mpsc, time::timeout};
+
+use super::span::Span;
+
+/// Why no traces can be sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    #[error(
+        "`{0}` is no collector's address; write http://HOST:PORT, such as http://127.0.0.1:4318. For one that speaks TLS \
+         only, run a collector beside the daemon that passes spans on [HX0143]"
+    )]
+    Endpoint(String),
+    #[error("the machine has no randomness to give: {0}")]
+    Entropy(String),
+}
+
+/// At most so many spans in one request, and none waits longer than this.
+const BATCH: usize = 512;
+const GATHER: Duration = Duration::from_secs(1);
+/// How long a collector may take, and how often it is tried.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TRIES: u32 = 3;
+
+/// Sends until its [`super::Tracer`] is gone, and then what is left.
+#[derive(Debug)]
+pub struct Exporter {
+    place: String,
+    uri: Uri,
+    waiting: mpsc::Receiver<Span>,
+    lost: Arc<AtomicU64>,
+    connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl Exporter {
+    pub(super) fn new(endpoint: &str, waiting: mpsc::Receiver<Span>, lost: Arc<AtomicU64>) -> Result<Self, TraceError> {
+        let wrong = || TraceError::Endpoint(endpoint.to_owned());
+        let base: Uri = endpoint.trim_end_matches('/').parse().map_err(|_| wrong())?;
+        if base.scheme_str() != Some("http") || base.query().is_some() {
+            return Err(wrong());
+        }
+        let authority = base.authority().ok_or_else(wrong)?;
+        let place = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(4318));
+        let path = base.path().trim_end_matches('/');
+        let uri = format!("{path}/v1/traces").parse().map_err(|_| wrong())?;
+        Ok(Self { place, uri, waiting, lost, connection: None })
+    }
+
+    pub async fn run(mut self) {
+        let mut batch = Vec::with_capacity(BATCH);
+        while let Some(first) = self.waiting.recv().await {
+            batch.push(first);
+            let gather = async {
+                while batch.len() < BATCH {
+                    match self.waiting.recv().await {
+                        Some(span) => batch.push(span),
+                        None => break,
+                    }
+                }
+            };
+            let _enough_or_time = timeout(GATHER, gather).await;
+            let count = batch.len() as u64;
+            if !self.send(&batch).await {
+                self.lost.fetch_add(count, Relaxed);
+            }
+            batch.clear();
+        }
+    }
+
+    async fn send(&mut self, batch: &[Span]) -> bool {
+        let spans: Vec<_> = batch.iter().map(Span::json).collect();
+        let named = |name: &str, value: &str| json!({ "key": name, "value": { "stringValue": value } });
+        let version = env!("CARGO_PKG_VERSION");
+        let body = json!({ "resourceSpans": [{
+            "resource": { "attributes": [named("service.name", "hapax"), named("service.version", version)] },
+            "scopeSpans": [{ "scope": { "name": "hapax", "version": version }, "spans": spans }],
+        }]});
+        let body = Bytes::from(body.to_string());
+        let mut pause = Duration::from_millis(100);
+        for _ in 0..TRIES {
+            match timeout(PATIENCE, self.post(body.clone())).await {
+                Ok(Some(status)) if (200..300).contains(&status) => return true,
+                // What it calls wrong stays wrong.
+                Ok(Some(status)) if (400..500).contains(&status) && status != 429 => return false,
+                Ok(_) | Err(_) => self.connection = None,
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 4;
+        }
+        false
+    }
+
+    /// The collector's status; `None` if it gave none.
+    async fn post(&mut self, body: Bytes) -> Option<u16> {
+        let mut kept = self.connection.take();
+        if let Some(connection) = &mut kept
+            && connection.ready().await.is_err()
+        {
+            kept = None;
+        }
+        let mut connection = match kept {
+            Some(kept) => kept,
+            None => {
+                let stream = TcpStream::connect(&self.place).await.ok()?;
+                let (connection, driver) = handshake(TokioIo::new(stream)).await.ok()?;
+                tokio::spawn(driver);
+                connection
+            }
+        };
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(self.uri.clone())
+            .header(header::HOST, &self.place)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .ok()?;
+        let answer = connection.send_request(request).await.ok()?;
+        let status = answer.status().as_u16();
+        answer.into_body().collect().await.ok()?;
+        self.connection = Some(connection);
+        Some(status)
+    }
+}

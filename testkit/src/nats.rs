@@ -1,0 +1,105 @@
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::{Ipv4Addr, TcpStream},
+    time::Duration,
+};
+
+use crate::{
+    Server, TempDir,
+    server::{Recipe, find, free_port},
+};
+
+/// A NATS server with JetStream of its own.
+#[derive(Debug)]
+pub struct Nats {
+    server: Server,
+    _dir: TempDir,
+}
+
+impl Nats {
+    /// As it comes from its package, with its data on disk.
+    pub fn start() -> Self {
+        Self::with("")
+    }
+
+    /// With more lines in its configuration.
+    pub fn with(lines: &str) -> Self {
+        let dir = TempDir::new("nats");
+        let port = free_port();
+        let config = dir.join("nats.conf");
+        let data = dir.join("data");
+        let text = format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {data:?} }}\n{lines}\n");
+        fs::write(&config, text).unwrap();
+        let recipe = Recipe {
+            program: find("nats-server", &["/usr/sbin/nats-server".into()], "nats-server"),
+            args: vec!["--config".to_owned(), config.display().to_string()],
+            envs: Vec::new(),
+            user: None,
+            log: dir.join("log"),
+            port,
+        };
+        let mut nats = Self { server: Server::start(recipe), _dir: dir };
+        nats.wait();
+        nats
+    }
+
+    /// It listens once JetStream has read its data.
+    fn wait(&mut self) {
+        let port = self.server.port();
+        self.server.ready(|| greeting(port).is_some_and(|said| said.contains("\"jetstream\":true")));
+    }
+
+    pub const fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port())
+    }
+
+    pub fn kill(&mut self) {
+        self.server.kill();
+    }
+
+    pub fn pause(&self) {
+        self.server.pause();
+    }
+
+    pub fn resume(&self) {
+        self.server.resume();
+    }
+
+    /// On the same data and the same port.
+    pub fn restart(&mut self) {
+        self.server.launch_again();
+        self.wait();
+    }
+}
+
+/// The line with which it greets everybody.
+fn greeting(port: u16) -> Option<String> {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).ok()?;
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_server_comes_back_on_its_port() {
+        let mut nats = Nats::start();
+        let port = nats.port();
+        nats.kill();
+        assert!(greeting(port).is_none());
+        nats.restart();
+        nats.pause();
+        nats.resume();
+        assert!(greeting(port).is_some_and(|said| said.starts_with("INFO ")));
+        assert_eq!(nats.port(), port);
+    }
+}
