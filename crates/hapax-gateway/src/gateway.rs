@@ -105,7 +105,10 @@ impl Gateway {
         }
         let activity = match route.activity(&head) {
             Ok(activity) => activity,
-            Err(why) => return refusal(StatusCode::BAD_REQUEST, "activity_refused", why).map(Out::whole),
+            Err(why) => {
+                let problem = Problem::new(Code::KeyInvalid, NextStep::FixRequest, why).nothing_happened();
+                return route.guard.problem(&problem).map(Out::whole);
+            }
         };
         let most = match route.guard.look(&head) {
             // Known by its place, it needs no key.
