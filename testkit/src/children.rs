@@ -69,6 +69,24 @@ impl Crew {
     }
 }
 
+/// Starts one process with a task and kills it with `kill -9` as soon as it says this word. False: it came to its end
+/// without; one that failed fails the test.
+pub fn killed_when_it_says(test: &str, task: String, word: &str) -> bool {
+    let mut crew = Crew::start(test, [task]);
+    let child = &mut crew.0[0];
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    for line in lines {
+        if line.strip_prefix('@') == Some(word) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return true;
+        }
+    }
+    let status = child.wait().unwrap();
+    assert!(status.success(), "the child ended with {status}");
+    false
+}
+
 impl Drop for Crew {
     fn drop(&mut self) {
         for child in &mut self.0 {

@@ -3,11 +3,13 @@
 //! A server that is not installed fails the test with the command that installs it; nothing is skipped in silence.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests only")]
 #![allow(clippy::disallowed_methods, reason = "real servers take real time")]
+#![allow(missing_debug_implementations, reason = "what a test holds is shown by nobody")]
 
 pub mod accidents;
 pub mod children;
 mod clock;
 mod dir;
+pub mod killed;
 pub mod model;
 mod nats;
 mod postgres;
@@ -16,6 +18,7 @@ mod redis;
 pub mod sample;
 mod server;
 mod spawner;
+pub mod stories;
 
 pub use clock::FakeClock;
 pub use dir::TempDir;

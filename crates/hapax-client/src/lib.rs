@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+pub mod agents;
 mod client;
 mod connection;
 mod error;

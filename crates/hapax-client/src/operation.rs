@@ -1,8 +1,8 @@
-use data_encoding::HEXLOWER;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
+    agents::fresh_nonce,
     client::Client,
     error::Error,
     wire::{Outcome, Replay, Ticket, Verdict},
@@ -21,7 +21,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Pure => "pure",
             Self::Idempotent => "idempotent",
@@ -49,13 +49,31 @@ pub enum Begun {
 #[must_use]
 pub struct Operation {
     pub(crate) client: Client,
+    /// Where the right to run it is asked for.
+    path: String,
     wanted: Value,
     problem: Option<String>,
 }
 
 impl Operation {
     pub(crate) fn new(client: Client, surface: String, key: String) -> Self {
-        Self { client, wanted: json!({ "surface": surface, "key": key, "scope": [] }), problem: None }
+        let wanted = json!({ "surface": surface, "key": key, "scope": [] });
+        Self::at(client, "/v1/operations:begin".to_owned(), wanted)
+    }
+
+    /// Something that is begun elsewhere than other operations: a tool, a beat.
+    pub(crate) const fn at(client: Client, path: String, wanted: Value) -> Self {
+        Self { client, path, wanted, problem: None }
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
+        self.wanted[name] = value;
+        self
+    }
+
+    pub(crate) fn wrong(mut self, problem: String) -> Self {
+        self.problem = Some(problem);
+        self
     }
 
     /// Narrows the scope: the same key under another value is another operation.
@@ -102,10 +120,8 @@ impl Operation {
         if let Some(problem) = self.problem {
             return Err(Error::Unexpected(problem));
         }
-        let mut nonce = [0; 16];
-        getrandom::fill(&mut nonce).map_err(|error| Error::Unexpected(error.to_string()))?;
-        self.wanted["nonce"] = HEXLOWER.encode(&nonce).into();
-        Ok(match self.client.post("/v1/operations:begin", &self.wanted).await? {
+        self.wanted["nonce"] = fresh_nonce()?.into();
+        Ok(match self.client.post(&self.path, &self.wanted).await? {
             Verdict::Execute(ticket) => Begun::Execute(ticket),
             Verdict::Replay(replay) => Begun::Replay(replay),
             Verdict::JoinedFailure(joined) => Begun::JoinedFailure(joined.outcome),

@@ -79,11 +79,13 @@ pub(crate) struct Inner {
 pub struct Policies {
     by_surface: HashMap<Surface, Arc<Policy>>,
     standard: Arc<Policy>,
+    /// Somebody said what holds for all others.
+    standard_is_said: bool,
 }
 
 impl Default for Policies {
     fn default() -> Self {
-        Self { by_surface: HashMap::new(), standard: Arc::new(Preset::Standard.policy()) }
+        Self { by_surface: HashMap::new(), standard: Arc::new(Preset::Standard.policy()), standard_is_said: false }
     }
 }
 
@@ -99,6 +101,7 @@ impl Policies {
     pub fn set_standard(&mut self, policy: Policy) -> Result<(), BuildError> {
         policy.check()?;
         self.standard = Arc::new(policy.revised());
+        self.standard_is_said = true;
         Ok(())
     }
 
@@ -107,10 +110,11 @@ impl Policies {
         self.named(surface.as_str())
     }
 
-    /// A surface that no policy was set for has the preset of its name, if it is one of ours, else the standard.
+    /// What was said for the surface; else what was said for all others; else, where nobody said anything, the preset of
+    /// its name if it is one of ours. A preset never overrides what somebody said.
     fn named(&self, surface: &str) -> &Arc<Policy> {
-        let own = self.by_surface.get(surface).or_else(|| presets::of(surface));
-        own.unwrap_or(&self.standard)
+        let said = self.by_surface.get(surface).or_else(|| self.standard_is_said.then_some(&self.standard));
+        said.or_else(|| presets::of(surface)).unwrap_or(&self.standard)
     }
 
     /// The policy of all surfaces that have none of their own.

@@ -51,15 +51,15 @@ mod ticket;
 mod tools;
 
 pub use activity::{
-    Activity, ActivityError, ActivityStream, Answered, Carrier, EffectState, NoAnswer, Outgoing, Performed, Place,
-    Provider, ProviderError, Providers, RunEffect, StreamBegun,
+    Activity, ActivityError, ActivityStream, Answered, Carrier, Claimed, EffectState, NoAnswer, Outgoing, Performed,
+    Place, Provider, ProviderError, Providers, RunEffect, StreamBegun,
 };
 pub use ambient::{Entropy, EntropyError, SeededEntropy, SystemEntropy, SystemWallClock, WallClock};
 pub use beats::{BeatError, BeatSession, Gathered, SessionBeat};
 pub use begin::{Begun, Replayed};
 pub use call::{Call, InScope, IntoTenant, OnSurface, Wait};
 pub use classify::{Classified, Classify, Failure};
-pub use compensate::{Compensations, Undo, UndoError, UnwindError, UnwindOptions, Unwound};
+pub use compensate::{Compensations, NextInverse, Undo, UndoError, UnwindError, UnwindOptions, Unwound};
 pub use decide::{Decision, Unprotected};
 pub use engine::{Engine, EngineBuilder, Policies};
 pub use error::{BuildError, EngineError, OnceError};
@@ -77,6 +77,7 @@ pub use memo::{MemoAnswer, MemoError, Memos};
 pub use once::OnceDone;
 pub use policy_file::{FileProblem, PolicyFileError, PolicyFileWarning};
 pub use probe::{Certainty, Doubt, Found, Probe, Probed};
+pub use quota::NoRoom;
 pub use settings::Settings;
 pub use shadow::{ShadowLog, WouldStop};
 pub use stats::Stats;

@@ -1,4 +1,5 @@
-//! The surfaces that Hapax itself records on, each under the preset made for it unless somebody sets another policy.
+//! The surfaces that Hapax itself records on, each under the preset made for it unless somebody sets a policy for it
+//! or for all surfaces.
 
 use std::sync::{Arc, LazyLock};
 

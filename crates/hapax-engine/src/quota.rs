@@ -178,6 +178,30 @@ impl Quotas {
     }
 }
 
+impl Inner {
+    /// Room for one more record that is no operation. The place is held until it is dropped.
+    pub(crate) async fn room_for(&self, policy: &Policy, about: &About) -> Result<Result<Place, NoRoom>, StoreError> {
+        let most = policy.capacity.per_tenant;
+        if let Some(place) = self.quotas.take(about) {
+            return Ok(Ok(place));
+        }
+        let no_room = |_full| NoRoom { surface: about.surface.to_string(), most };
+        Ok(self.quotas.keep(self, policy, about, Room::AsItIs).await?.map_err(no_room))
+    }
+}
+
+/// As many are kept as may be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "there is no room for one more on surface `{surface}`: a tenant may have {most}; close or let expire what is no longer \
+     needed, or raise `capacity.per_tenant` of that surface [HX0150]"
+)]
+pub struct NoRoom {
+    pub surface: String,
+    /// How many a tenant may have.
+    pub most: u64,
+}
+
 /// Whether the surface, or the tenant for its share of it, keeps as many tombstones as it may.
 pub(crate) fn tombstones_full(policy: &Policy, surface: Usage, tenant: Usage, left_for_this: u64) -> bool {
     let capacity = &policy.capacity;

@@ -57,13 +57,17 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
         Begin::Run(running) => Ok(running),
         Begin::Unprotected { why, .. } => Err(why),
     };
-    let Some(request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
+    let Some(mut request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
         route.pool.give_back(taken);
         if let Ok(running) = begun {
             running.no_effect().await;
         }
         return not_asked(&route, &Failure::NotSent("its path is too long".to_owned())).map(Out::whole);
     };
+    // The provider sees one key over all attempts: ours.
+    if let Some((name, key)) = begun.as_ref().ok().and_then(Running::injected) {
+        request.headers_mut().insert(name, key);
+    }
     let running = match begun {
         Ok(running) => running,
         Err(why) => {

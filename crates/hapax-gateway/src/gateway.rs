@@ -103,7 +103,16 @@ impl Gateway {
         if !route.protect {
             return pass::through(head, body, route, &setup, peer).await;
         }
+        let activity = match route.activity(&head) {
+            Ok(activity) => activity,
+            Err(why) => {
+                let problem = Problem::new(Code::KeyInvalid, NextStep::FixRequest, why).nothing_happened();
+                return route.guard.problem(&problem).map(Out::whole);
+            }
+        };
         let most = match route.guard.look(&head) {
+            // Known by its place, it needs no key.
+            Look::Pass if activity.is_some() && !head.method.is_safe() => route.guard.limits().request_body,
             Look::Pass => return pass::through(head, body, route, &setup, peer).await,
             Look::Buffer { most } => most,
         };
@@ -129,6 +138,10 @@ impl Gateway {
             head.extensions.insert(peer);
         }
         let caller = route.caller(tenant, &head.method, &head.uri);
+        let caller = match activity {
+            Some(activity) => caller.activity(activity),
+            None => caller,
+        };
         let asking = match route.guard.ask(&head, read.bytes, &caller) {
             Asked::Ask(asking) => asking,
             Asked::Answer(answer) => return answer.map(Out::whole),

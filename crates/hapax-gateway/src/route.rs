@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hapax_core::identity::Tenant;
-use hapax_http::{Caller, Guard};
-use http::{Method, Uri};
+use hapax_http::{ActivityOf, Caller, Guard};
+use http::{HeaderMap, HeaderName, Method, Uri, request};
 
 use crate::{outbound::Pool, pattern::Pattern};
 
@@ -30,9 +30,57 @@ pub(crate) struct Route {
     pub(crate) host: HostHeader,
     /// What stands before the path here and not there.
     pub(crate) prefix: String,
+    /// The name of a place outside, where this leads to one.
+    pub(crate) outside: Option<String>,
 }
 
+/// What a run says about a call that it makes outside.
+const RUN: HeaderName = HeaderName::from_static("hapax-run");
+const NODE: HeaderName = HeaderName::from_static("hapax-node");
+const ORDINAL: HeaderName = HeaderName::from_static("hapax-ordinal");
+/// What the call does, in a name that stays; the method and the path if left out.
+const ACTION: HeaderName = HeaderName::from_static("hapax-action");
+const BUSINESS_KEY: HeaderName = HeaderName::from_static("hapax-business-key");
+const OURS: [HeaderName; 5] = [RUN, NODE, ORDINAL, ACTION, BUSINESS_KEY];
+
 impl Route {
+    /// The activity that a request is, where it is one: a call outside that names its run and node. An error says what
+    /// about it cannot be read.
+    pub(crate) fn activity(&self, head: &request::Parts) -> Result<Option<ActivityOf>, &'static str> {
+        let Some(outside) = &self.outside else { return Ok(None) };
+        let text = |name: &HeaderName| match head.headers.get(name) {
+            None => Ok(None),
+            Some(value) => match value.to_str() {
+                Ok(text) if !text.is_empty() && text.len() <= 255 => Ok(Some(text)),
+                Ok(_) | Err(_) => Err("a header that begins with `hapax-` has from 1 to 255 visible characters"),
+            },
+        };
+        let (run, node) = match (text(&RUN)?, text(&NODE)?) {
+            (None, None) => return Ok(None),
+            (Some(run), Some(node)) => (run.to_owned(), node.to_owned()),
+            (Some(_), None) | (None, Some(_)) => return Err("an activity has both `hapax-run` and `hapax-node`"),
+        };
+        let ordinal = match text(&ORDINAL)? {
+            None => 0,
+            Some(text) => text.parse().map_err(|_| "`hapax-ordinal` is a number")?,
+        };
+        let action = match text(&ACTION)? {
+            Some(action) => action.to_owned(),
+            None => format!("{} {}", head.method, head.uri.path()),
+        };
+        let business_key = text(&BUSINESS_KEY)?.map(str::to_owned);
+        Ok(Some(ActivityOf { run, node, ordinal, provider: format!("{outside}:{action}"), business_key }))
+    }
+
+    /// Takes out what is said to us and not to the place outside.
+    pub(crate) fn take_out_ours(&self, headers: &mut HeaderMap) {
+        if self.outside.is_some() {
+            for name in &OURS {
+                headers.remove(name);
+            }
+        }
+    }
+
     /// Who asks, and where.
     pub(crate) fn caller(&self, tenant: Tenant, method: &Method, uri: &Uri) -> Caller {
         let caller = Caller::of(tenant);

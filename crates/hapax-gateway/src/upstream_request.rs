@@ -24,6 +24,7 @@ pub(crate) fn upstream_request(
         None => head.headers.remove(header::HOST),
     };
     strip_request(&mut head.headers);
+    route.take_out_ours(&mut head.headers);
     forwarder.trace(&mut head.headers, peer, client_host.as_ref());
     via(&mut head.headers, head.version);
     let host = match route.host {

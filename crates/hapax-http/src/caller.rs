@@ -9,12 +9,24 @@ pub struct Caller {
     pub(crate) principal: Option<Arc<str>>,
     pub(crate) endpoint: Option<Arc<str>>,
     pub(crate) path: Vec<(Arc<str>, Arc<str>)>,
+    pub(crate) activity: Option<Arc<ActivityOf>>,
+}
+
+/// The place of a call that a run makes outside: what it is known by instead of a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ActivityOf {
+    pub run: String,
+    pub node: String,
+    pub ordinal: u64,
+    /// Stable over retries: `stripe:create-charge`.
+    pub provider: String,
+    pub business_key: Option<String>,
 }
 
 impl Caller {
     #[must_use]
     pub const fn of(tenant: Tenant) -> Self {
-        Self { tenant, principal: None, endpoint: None, path: Vec::new() }
+        Self { tenant, principal: None, endpoint: None, path: Vec::new(), activity: None }
     }
 
     /// Who asks, within the tenant: stored beside the record, and compared before an answer is given again.
@@ -35,6 +47,13 @@ impl Caller {
     #[must_use]
     pub fn path_parameter(mut self, name: &str, value: &str) -> Self {
         self.path.push((name.into(), value.into()));
+        self
+    }
+
+    /// The request is an activity of a run, and no key is looked for.
+    #[must_use]
+    pub fn activity(mut self, activity: ActivityOf) -> Self {
+        self.activity = Some(Arc::new(activity));
         self
     }
 

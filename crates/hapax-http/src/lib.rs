@@ -20,7 +20,7 @@ mod rules;
 mod stream;
 
 pub use body::{BodyError, RequestBody, ResponseBody};
-pub use caller::Caller;
+pub use caller::{ActivityOf, Caller};
 pub use dialect::Dialect;
 pub use guard::{Answer, Asked, Asking, Begin, Cut, Guard, Lease, Look, Peek, Running, Streaming, mark_unprotected};
 pub use layer::{Layer, ResponseFuture, Service};

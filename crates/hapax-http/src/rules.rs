@@ -8,6 +8,7 @@ use hapax_core::{
     identity::Surface,
     policy::{KeyRules, PolicyError},
 };
+use hapax_engine::Provider;
 use http::{HeaderName, request};
 
 use crate::dialect::Dialect;
@@ -106,6 +107,7 @@ pub struct Rules {
     pub(crate) secret_headers: Vec<HeaderName>,
     pub(crate) authorize: Option<Arc<dyn Authorize>>,
     pub(crate) overrides: Option<Arc<Override>>,
+    pub(crate) provider: Option<Arc<Provider>>,
 }
 
 impl Rules {
@@ -123,6 +125,7 @@ impl Rules {
             secret_headers: Vec::new(),
             authorize: None,
             overrides: None,
+            provider: None,
         }
     }
 
@@ -191,6 +194,15 @@ impl Rules {
     #[must_use]
     pub fn authorize(mut self, authorize: impl Authorize) -> Self {
         self.authorize = Some(Arc::new(authorize));
+        self
+    }
+
+    /// Whoever carries the requests out is this provider, and is sent the downstream key where it takes one. Where it
+    /// honours keys, a request whose answer was lost may be sent again inside its window, whatever its class; and what it
+    /// means as *try again* is that.
+    #[must_use]
+    pub fn provider(mut self, provider: Arc<Provider>) -> Self {
+        self.provider = Some(provider);
         self
     }
 

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use data_encoding::BASE64;
 use hapax_core::{Millis, identity::Tenant};
-use hapax_engine::Engine;
+use hapax_engine::{Engine, Providers};
 use hapax_http::Guard;
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
@@ -16,11 +16,11 @@ use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    a2a, api,
+    a2a, agents, api,
     audit::Audit,
     auth::{Auth, Capability, Identity, KeyFile},
     endpoint::{self, Endpoint, Found, Name, Needs},
-    http::{Bodies, BodyRoom, Handler, Peer, Query, Reply, Sent, problem},
+    http::{Bodies, BodyRoom, Handler, Peer, Query, Reply, Sent, problem, segment},
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
@@ -65,6 +65,7 @@ pub(crate) struct App {
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
     pub(crate) gauges: Option<Gauges>,
+    pub(crate) providers: Providers,
     /// Policies come with the file alone.
     pub(crate) policies_by_file: bool,
     pub(crate) queue: a2a::LazyQueue,
@@ -118,6 +119,8 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) id: Option<hapax_core::Id>,
+    /// The name of a run.
+    pub(crate) run: Option<String>,
     pub(crate) body: Sent,
 }
 
@@ -199,7 +202,11 @@ impl App {
             Needs::Admin => {}
         }
         // An id that is none cannot be known: the same answer as for one that nobody has.
-        let id = match id {
+        let run = match id.filter(|_| endpoint.path.contains("{run}")) {
+            None => None,
+            Some(text) => Some(segment(text).ok_or_else(|| Problem::bad_request("the address cannot be read"))?),
+        };
+        let id = match id.filter(|_| run.is_none()) {
             None => None,
             Some(text) => Some(hapax_core::Id::parse(text).ok_or_else(Problem::unknown_operation)?),
         };
@@ -210,11 +217,11 @@ impl App {
         let room = Arc::new(BodyRoom::new(&self.bodies, &caller.identity.state));
         let body = Sent::Coming(body, Arc::clone(&room));
         if once::wanted(endpoint, &head.headers) {
-            let asked = Asked { caller, headers: head.headers.clone(), query, id, body };
+            let asked = Asked { caller, headers: head.headers.clone(), query, id, run, body };
             // Rare, and large: the usual request does not carry its weight.
             return Box::pin(once::answer(self, endpoint, &head, asked)).await;
         }
-        let asked = Asked { caller, headers: head.headers, query, id, body };
+        let asked = Asked { caller, headers: head.headers, query, id, run, body };
         let reader = endpoint.page.then(|| asked.caller.clone());
         let answered = self.answer(endpoint.name, asked).await;
         drop(room);
@@ -257,7 +264,8 @@ impl App {
             | Name::PageFragment
             | Name::PageOperation
             | Name::PageResolve
-            | Name::A2a(_) => Err(Problem::no_such_endpoint()),
+            | Name::A2a(_)
+            | Name::Agents(_) => Err(Problem::no_such_endpoint()),
         }
     }
 
@@ -298,6 +306,7 @@ impl App {
             Name::PageOperation => page::operation(self, asked).await,
             Name::PageResolve => page::resolve(self, asked).await,
             Name::A2a(act) => a2a::answer(self, act, asked).await,
+            Name::Agents(name) => agents::answer(self, name, asked).await,
             Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
                 self.public(name, asked.caller.door).await
             }

@@ -3,7 +3,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::{a2a, auth::Capability, wire};
+use crate::{a2a, agents, auth::Capability, wire};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Name {
@@ -39,12 +39,47 @@ pub(crate) enum Name {
     PageScript,
     /// The queue between agents.
     A2a(a2a::Act),
+    /// Groups, activities, beats, memos, compensation.
+    Agents(agents::Name),
 }
 
 impl Name {
     /// What it is called in the document.
     pub(crate) fn id(self) -> String {
-        if let Self::A2a(act) = self { format!("A2a{act:?}") } else { format!("{self:?}") }
+        match self {
+            Self::A2a(act) => format!("A2a{act:?}"),
+            Self::Agents(name) => format!("{name:?}"),
+            Self::Begin
+            | Self::Start
+            | Self::Renew
+            | Self::Complete
+            | Self::Reject
+            | Self::Fail
+            | Self::Release
+            | Self::Resolve
+            | Self::ExplainKey
+            | Self::List
+            | Self::Explain
+            | Self::Doubt
+            | Self::Events
+            | Self::Policies
+            | Self::SetPolicies
+            | Self::Keys
+            | Self::AddKey
+            | Self::RevokeKey
+            | Self::Audit
+            | Self::Metrics
+            | Self::Health
+            | Self::Ready
+            | Self::OpenApi
+            | Self::OpenWop
+            | Self::Page
+            | Self::PageFragment
+            | Self::PageOperation
+            | Self::PageResolve
+            | Self::PageStyle
+            | Self::PageScript => format!("{self:?}"),
+        }
     }
 }
 
@@ -72,7 +107,7 @@ pub(crate) enum Content {
 pub(crate) struct Endpoint {
     pub(crate) name: Name,
     pub(crate) method: &'static str,
-    /// `{id}` stands for an operation's id.
+    /// `{id}` stands for the id of an operation or a group, `{run}` for the name of a run.
     pub(crate) path: &'static str,
     pub(crate) needs: Needs,
     pub(crate) summary: &'static str,
@@ -347,7 +382,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
 
 /// Every endpoint there is.
 pub(crate) fn all() -> impl Iterator<Item = &'static Endpoint> {
-    ENDPOINTS.iter().chain(a2a::ENDPOINTS)
+    ENDPOINTS.iter().chain(a2a::ENDPOINTS).chain(agents::ENDPOINTS)
 }
 
 /// Where an address leads.
@@ -375,7 +410,8 @@ pub(crate) fn find<'p>(method: &str, path: &'p str, admin: bool) -> Found<'p> {
 
 /// The id in the path, where the template has one.
 fn matches<'p>(template: &str, path: &'p str) -> Option<Option<&'p str>> {
-    let Some((before, after)) = template.split_once("{id}") else {
+    let split = template.split_once("{id}").or_else(|| template.split_once("{run}"));
+    let Some((before, after)) = split else {
         return (template == path).then_some(None);
     };
     let id = path.strip_prefix(before)?.strip_suffix(after)?;
@@ -389,7 +425,7 @@ mod tests {
     #[test]
     fn every_endpoint_is_found_by_its_own_address_and_no_other_takes_it() {
         for endpoint in all() {
-            let path = endpoint.path.replace("{id}", &"a".repeat(64));
+            let path = endpoint.path.replace("{id}", &"a".repeat(64)).replace("{run}", "run-1");
             match find(endpoint.method, &path, true) {
                 Found::Endpoint(found, _) => assert_eq!(found.name, endpoint.name, "{path}"),
                 Found::Methods(_) | Found::Nothing => panic!("{path} leads nowhere"),

@@ -9,6 +9,7 @@
 //! ```
 
 mod a2a;
+mod agents;
 mod api;
 mod app;
 pub mod audit;

@@ -44,7 +44,8 @@ pub(crate) fn honoured(endpoint: &Endpoint) -> bool {
         Name::Begin | Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release
     );
     let look = endpoint.method == "GET" || endpoint.name == Name::ExplainKey;
-    !step && !look
+    let agents = matches!(endpoint.name, Name::Agents(name) if name.needs_no_key());
+    !step && !look && !agents
 }
 
 pub(crate) async fn answer(

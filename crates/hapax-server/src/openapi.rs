@@ -28,6 +28,10 @@ pub(crate) fn document(admin: bool) -> Value {
             let id = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" });
             parameters.push(json!({ "name": "id", "in": "path", "required": true, "schema": id }));
         }
+        if endpoint.path.contains("{run}") {
+            let run = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+            parameters.push(json!({ "name": "run", "in": "path", "required": true, "schema": run }));
+        }
         if once::honoured(endpoint) {
             let about =
                 "Under one key it happens once; a repeat gets the first answer, with `Idempotent-Replayed: true`.";

@@ -107,6 +107,12 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "HX0010", "The operation is not known here", detail, Next::FixRequest)
     }
 
+    /// It was decided, and what was answered is not kept any more.
+    #[must_use]
+    pub fn no_body(detail: &'static str) -> Self {
+        Self::new(StatusCode::GONE, "HX0014", "The answer is not kept any more", detail, Next::Stop)
+    }
+
     #[must_use]
     pub fn bad_request(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "HX0073", "The request cannot be used", detail, Next::FixRequest)

@@ -7,7 +7,7 @@ use std::{
 
 use data_encoding::HEXLOWER;
 use hapax_core::identity::Tenant;
-use hapax_engine::Engine;
+use hapax_engine::{Engine, Providers};
 use parking_lot::RwLock;
 use rustls::ServerConfig as TlsConfig;
 use serde_json::json;
@@ -60,6 +60,7 @@ pub struct ServerBuilder {
     log: Log,
     audit: Arc<Audit>,
     gauges: Option<Gauges>,
+    providers: Providers,
     policies_by_file: bool,
     key_file: Option<KeyFile>,
     tracer: Option<Arc<Tracer>>,
@@ -117,6 +118,13 @@ impl ServerBuilder {
         self
     }
 
+    /// What is known about providers that activities call; the built-in ones if left out.
+    #[must_use]
+    pub fn providers(mut self, providers: Providers) -> Self {
+        self.providers = providers;
+        self
+    }
+
     /// For a process whose policies belong together with something else in its file: they are not taken from elsewhere.
     #[must_use]
     pub fn policies_by_file(mut self) -> Self {
@@ -151,6 +159,7 @@ impl ServerBuilder {
             boot: HEXLOWER.encode(&random[..8]),
             csrf,
             gauges: self.gauges,
+            providers: self.providers,
             policies_by_file: self.policies_by_file,
             queue: crate::a2a::LazyQueue::default(),
             document: OnceLock::new(),
@@ -197,6 +206,7 @@ impl Server {
             log: Log::silent(),
             audit: Arc::new(Audit::in_memory()),
             gauges: None,
+            providers: Providers::built_in(),
             policies_by_file: false,
             key_file: None,
             tracer: None,

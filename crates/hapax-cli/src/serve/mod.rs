@@ -68,6 +68,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     if settings.get("keys") != "none" {
         builder = builder.key_file(hapax_server::KeyFile::at(settings.get("keys")));
     }
+    builder = builder.providers(settings.providers.clone());
     if let Some(ledger) = &opened.ledger {
         let ledger = Arc::clone(ledger);
         builder = builder.gauges(move || gauges(&ledger));

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hapax::{Policies, Span};
+use hapax::{Policies, Providers, Span};
 use hapax_engine::policy_file::{PolicyFileWarning, Report, Section, value};
 use toml::de::{DeTable, DeValue};
 
@@ -46,12 +46,15 @@ pub(super) const KNOBS: [(&str, &str); 21] = [
 
 const FILE: &str = "hapax.toml";
 /// Other readers' tables.
-pub(crate) const OTHERS: [&str; 7] = ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route"];
+pub(crate) const OTHERS: [&str; 8] =
+    ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
 
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) knobs: BTreeMap<&'static str, Given>,
     pub(crate) policies: Policies,
+    /// What is known about providers that activities call.
+    pub(crate) providers: Providers,
     pub(crate) warnings: Vec<PolicyFileWarning>,
     pub(crate) file: Option<PathBuf>,
     /// What the seeds' names changed.
@@ -116,7 +119,12 @@ impl Settings {
             knobs.insert("store", store);
         }
         let aliases = alias::apply(&mut policies, text, &seed, environment)?;
-        let settings = Self { knobs, policies, warnings, file, aliases };
+        let providers = Providers::beside(text).map_err(|error| Failure::Setting {
+            name: "provider".to_owned(),
+            from: shown.clone(),
+            rule: error.to_string(),
+        })?;
+        let settings = Self { knobs, policies, providers, warnings, file, aliases };
         settings.check()?;
         Ok(settings)
     }

@@ -1,6 +1,6 @@
 //! One total function decides what becomes of a group: [`apply_group`].
 
-use crate::{Anchor, Effect, Id, Moment, Nonce, Span, Stamp};
+use crate::{Anchor, Effect, Id, Moment, Nonce, Record, Span, Stamp, State, record::End};
 
 use super::{
     CommitPoint, Group, GroupCommand, GroupPhase, GroupReply, GroupStep, MOST_STARTS, RAISES_KEPT, Raise, Started,
@@ -35,6 +35,25 @@ pub fn may_supersede(group: Option<&Group>, now: Stamp) -> Result<(), WhyNot> {
     match group.committed {
         Some(CommitPoint { by, .. }) => Err(WhyNot::Committed { by }),
         None => Ok(()),
+    }
+}
+
+/// Whether a member, as it reads, may have had its effect: what a supersede has to report. Open is no proof that it has
+/// not: an attempt that vanished, or whose owner could not say, may have come to its effect and be open to the next.
+#[must_use]
+pub fn may_have_started(record: &Record) -> bool {
+    let vague = |end: End| match end {
+        End::Lapsed { started } => started,
+        End::FailedUnknown | End::Resolved => true,
+        // Its owner's word that nothing happened, or it was never let start.
+        End::Running | End::Completed | End::Rejected | End::Failed | End::Released | End::TakenOver => false,
+    };
+    match &record.state {
+        State::Pending(pending) if pending.started => true,
+        State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => true,
+        State::Pending(_) | State::Open(_) => {
+            vague(record.attempt.end) || record.past.iter().any(|past| vague(past.end))
+        }
     }
 }
 

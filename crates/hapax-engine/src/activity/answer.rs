@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hapax_core::{Effect, OutcomeClass, activity::answer_class};
+use hapax_core::{Body, Effect, Outcome, OutcomeClass, activity::answer_class};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -46,6 +46,31 @@ impl Answered {
             self.headers.push((name.to_owned(), value.to_owned()));
         }
         self
+    }
+
+    /// As it is recorded, whoever made the call.
+    pub fn outcome(&self, class: OutcomeClass) -> Result<Outcome, serde_json::Error> {
+        Ok(Outcome::new(class, Body::Inline(serde_json::to_vec(self)?.into())))
+    }
+
+    /// As it was recorded; `None` where something else was, by an operator for instance.
+    #[must_use]
+    pub fn of(outcome: &Outcome) -> Option<Self> {
+        // As the gateway records it.
+        if outcome.status != 0 {
+            let body = match &outcome.body {
+                Body::Inline(bytes) => bytes.to_vec(),
+                Body::Empty => Vec::new(),
+                Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => return None,
+            };
+            let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+            let headers = outcome.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+            return Some(Self { headers, ..Self::new(outcome.status, body) });
+        }
+        match &outcome.body {
+            Body::Inline(bytes) => serde_json::from_slice(bytes).ok(),
+            Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => None,
+        }
     }
 
     #[must_use]

@@ -9,13 +9,14 @@ mod stream;
 use std::{future::Future, sync::Arc};
 
 use hapax_core::{
-    Anchor, Effect, Honoured, Id, Millis, Tag,
+    Anchor, Effect, Honoured, Id, Millis, Nonce, Tag,
     identity::{Key, Recipe, RecipeError, Tenant, recipes::native},
 };
 use hapax_store::Level;
 use serde::Serialize;
 
 use crate::{
+    begin::Begun,
     call::{Call, IntoTenant, Wait},
     engine::Engine,
     error::{EngineError, OnceError},
@@ -66,9 +67,20 @@ impl Outgoing {
         }
     }
 
+    /// Where the provider takes the key; `None` where it is not known to take any.
+    #[must_use]
+    pub const fn carrier(&self) -> Option<&Carrier> {
+        self.carrier.as_ref()
+    }
+
     #[must_use]
     pub const fn ticket(&self) -> &Ticket {
         &self.ticket
+    }
+
+    #[must_use]
+    pub fn into_ticket(self) -> Ticket {
+        self.ticket
     }
 
     fn of(ticket: Ticket, provider: Option<&Provider>) -> Self {
@@ -78,6 +90,16 @@ impl Outgoing {
         }
         Self { ticket, key, carrier: provider.map(|provider| provider.carrier.clone()) }
     }
+}
+
+/// What came of claiming an activity.
+#[derive(Debug)]
+#[must_use]
+pub enum Claimed {
+    /// Make the call, then record its answer: [`Answered::outcome`].
+    Call(Outgoing),
+    /// It was made before, or must not be made now.
+    Told(Box<Begun>),
 }
 
 /// Where an activity belongs: the fallback of its identity, and the list that it stands in.
@@ -219,6 +241,42 @@ impl Activity {
 
     pub fn id(&self) -> Result<Id, EngineError> {
         self.call.id()
+    }
+
+    /// What stands for the key in logs.
+    pub fn key_hash(&self) -> Result<[u8; 8], EngineError> {
+        self.call.key_hash()
+    }
+
+    /// Declares what undoes it, with an input that its answer holds.
+    pub fn compensated_from_outcome(mut self, name: &str, pointer: &str) -> Self {
+        self.effect = Effect::Compensatable;
+        self.call = self.call.compensated_from_outcome(name, pointer);
+        self
+    }
+
+    /// Who asks, within the tenant; stored beside the record.
+    pub fn principal(mut self, principal: &str) -> Self {
+        self.call = self.call.principal(principal);
+        self
+    }
+
+    /// The call itself, for whoever guards it in another way.
+    pub fn into_call(self) -> Call {
+        self.call
+    }
+
+    /// Only claims it, for whoever makes the call elsewhere. `nonce`: as for [`Call::begin_with`].
+    pub async fn claim(self, nonce: Option<Nonce>) -> Result<Claimed, EngineError> {
+        let provider = self.provider;
+        let begun = match nonce {
+            Some(nonce) => self.call.begin_with(nonce).await?,
+            None => self.call.begin().await?,
+        };
+        Ok(match begun {
+            Begun::Execute(ticket) => Claimed::Call(Outgoing::of(ticket, provider.as_deref())),
+            told @ (Begun::Replay(_) | Begun::JoinedFailure(_) | Begun::Told(_)) => Claimed::Told(Box::new(told)),
+        })
     }
 
     /// Makes the call, unless it was made before, and gives its answer either way. What the provider answered is

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use hapax_core::Millis;
+use hapax_core::{Effect, Millis, OutcomeClass, activity::answer_class};
 
 /// Where a provider takes its idempotency key.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,6 +53,11 @@ pub enum ProviderError {
     Wrong { place: String, rule: String },
 }
 
+/// As long as a UUID, which is what those ask for that do not say how long a key may be.
+const UUID: usize = 36;
+/// The table of a file that holds them.
+const PROVIDER: &str = "provider";
+
 /// Short enough for every provider that is known, long enough that two keys never meet.
 const LEAST_KEY: usize = 24;
 
@@ -63,25 +68,33 @@ impl Default for Providers {
 }
 
 impl Providers {
-    /// Stripe, OpenAI, Anthropic and AWS. Only where a provider publishes for how long it honours a key is it marked.
+    /// Those that are known. Only where a provider publishes for how long it honours a key is it marked.
     #[must_use]
     pub fn built_in() -> Self {
-        let header = |name: &str, most, retention, honours| {
-            let carrier = Carrier::Header(name.into());
-            Arc::new(Provider { carrier, most, retention, honours, retryable: Vec::new() })
+        let injected =
+            |carrier, most| Provider { carrier, most, retention: None, honours: false, retryable: Vec::new() };
+        let header = |name: &str, most| injected(Carrier::Header(name.into()), most);
+        let honours = |name: &str, most, retention, retryable: &[u16]| Provider {
+            retention: Some(retention),
+            honours: true,
+            retryable: retryable.to_vec(),
+            ..header(name, most)
         };
-        let stripe = Provider {
-            // A lock conflict of two calls with one key: the other one is still running.
-            retryable: vec![409],
-            ..Provider::clone(&header("Idempotency-Key", 255, Some(Millis::from_hours(24)), true))
-        };
+        let day = Millis::from_hours(24);
         let by_name = [
-            ("stripe", Arc::new(stripe)),
-            ("openai", header("Idempotency-Key", 255, None, false)),
-            ("anthropic", header("Idempotency-Key", 255, None, false)),
-            ("aws", header("X-Amzn-Idempotency-Token", 64, None, false)),
+            // 409 is a lock conflict of two calls with one key: the other one is still running.
+            ("stripe", honours("Idempotency-Key", 255, day, &[409])),
+            ("ppro", honours("Request-Idempotency-Key", UUID, day, &[409])),
+            ("checkout", honours("Cko-Idempotency-Key", UUID, day, &[])),
+            ("epay", honours("Idempotency-Key", UUID, day, &[])),
+            ("truelayer", honours("Idempotency-Key", UUID, Millis::from_days(30), &[])),
+            // These say nothing about how long.
+            ("square", injected(Carrier::Field("/idempotency_key".into()), 45)),
+            ("openai", header("Idempotency-Key", 255)),
+            ("anthropic", header("Idempotency-Key", 255)),
+            ("aws", header("X-Amzn-Idempotency-Token", 64)),
         ];
-        Self { by_name: by_name.map(|(name, provider)| (name.to_owned(), provider)).into() }
+        Self { by_name: by_name.map(|(name, provider)| (name.to_owned(), Arc::new(provider))).into() }
     }
 
     /// The built-in ones and those of this file, which may also replace one:
@@ -97,15 +110,23 @@ impl Providers {
     pub fn from_toml(text: &str) -> Result<Self, ProviderError> {
         let root: toml::Table =
             text.parse().map_err(|error: toml::de::Error| ProviderError::NoToml(error.message().into()))?;
+        if let Some(other) = root.keys().find(|name| *name != PROVIDER) {
+            return Err(wrong(other, "is not known here; providers stand under `[provider.NAME]`"));
+        }
+        Self::of_table(&root)
+    }
+
+    /// As [`Providers::from_toml`], from a file that others read as well.
+    pub fn beside(text: &str) -> Result<Self, ProviderError> {
+        Self::of_table(&text.parse().map_err(|error: toml::de::Error| ProviderError::NoToml(error.message().into()))?)
+    }
+
+    fn of_table(root: &toml::Table) -> Result<Self, ProviderError> {
         let mut providers = Self::built_in();
-        for (name, value) in &root {
-            let Some(table) = value.as_table().filter(|_| name == "provider") else {
-                return Err(wrong(name, "is not known here; providers stand under `[provider.NAME]`"));
-            };
-            for (name, value) in table {
-                let provider = read(name, value)?;
-                providers.by_name.insert(name.clone(), Arc::new(provider));
-            }
+        let Some(given) = root.get(PROVIDER) else { return Ok(providers) };
+        let table = given.as_table().ok_or_else(|| wrong(PROVIDER, "is no table; write `[provider.NAME]`"))?;
+        for (name, value) in table {
+            providers.by_name.insert(name.clone(), Arc::new(read(name, value)?));
         }
         Ok(providers)
     }
@@ -121,6 +142,13 @@ impl Providers {
     pub fn of(&self, provider_key: &str) -> Option<&Arc<Provider>> {
         let name = provider_key.split(':').next().unwrap_or(provider_key);
         self.by_name.get(name)
+    }
+
+    /// What an answer of this provider means.
+    #[must_use]
+    pub fn class_of(&self, provider_key: &str, status: u16, effect: Effect) -> OutcomeClass {
+        let retryable = self.of(provider_key).map_or(&[][..], |provider| &provider.retryable);
+        answer_class(status, effect, retryable)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {

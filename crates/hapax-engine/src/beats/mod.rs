@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use hapax_core::{
     Id, Millis,
-    beat::{Beat, BeatCommand, BeatReply, Beats, Message, NoBeat, apply_beat},
+    beat::{Beat, BeatCommand, BeatReply, Beats, Message, NoBeat, apply_beat, beats_as_read},
     identity::{Grammar, Key, Surface, Tenant, recipes::native},
     record::About,
 };
@@ -14,6 +14,7 @@ use crate::{
     engine::Engine,
     error::EngineError,
     group::{GroupError, GroupHandle, Turn},
+    quota::NoRoom,
 };
 
 const SURFACE: &str = "beat";
@@ -26,6 +27,8 @@ pub enum BeatError {
     Beat(#[from] NoBeat),
     #[error("the beat is not sealed; seal it before it is answered [HX0096]")]
     NotSealed,
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     #[error(transparent)]
     Group(#[from] GroupError),
     #[error(transparent)]
@@ -109,6 +112,15 @@ impl BeatSession {
     /// These messages arrived together, in any order.
     pub async fn gather(&self, messages: &[&str]) -> Result<Gathered, BeatError> {
         self.engine.sweep_from_now_on();
+        let inner = &self.engine.inner;
+        // A session is one record, however many beats it has.
+        let _room = match inner.look_at::<Beats>(&self.id).await.map_err(EngineError::from)?.record {
+            Some(_) => None,
+            None => {
+                let policy = inner.policy_of(&self.about);
+                Some(inner.room_for(&policy, &self.about).await.map_err(EngineError::from)??)
+            }
+        };
         let (digests, names) = self.digests(messages);
         let command = BeatCommand::Gather { about: Arc::clone(&self.about), messages: digests, keep: self.keep };
         match self.ask(&command).await? {
@@ -164,6 +176,14 @@ impl BeatSession {
                 Err(NoBeat::Unknown.into())
             }
         }
+    }
+
+    /// A beat of this session by its number, while its time is not over.
+    pub async fn beat(&self, number: u64) -> Result<Option<SessionBeat>, BeatError> {
+        let looked = self.engine.inner.look_at::<Beats>(&self.id).await.map_err(EngineError::from)?;
+        let Some(beats) = looked.record else { return Ok(None) };
+        let found = beats_as_read(&beats, looked.now).into_iter().find(|beat| beat.number == number).cloned();
+        Ok(found.map(SessionBeat))
     }
 
     /// The call that answers a sealed beat, once, whichever of its messages is delivered again.

@@ -5,6 +5,7 @@
 //! plan is resumed, never built again.
 
 mod declare;
+mod next;
 mod plan;
 mod run;
 
@@ -25,6 +26,7 @@ use crate::{
     ticket::Ticket,
 };
 
+pub use next::NextInverse;
 pub(crate) use plan::plan_id;
 
 /// One inverse that is to be run.

@@ -1,15 +1,16 @@
 //! Running a plan: one inverse after the other, each an operation of its own.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use hapax_core::{
-    Id, group_tag,
+    Effect, Id, group_tag,
     identity::{Key, recipes::native},
     plan::{Inverse, Plan, PlanCommand, StepState, Unwinding},
 };
 
 use super::{Compensations, Undo, UndoError, UnwindError, UnwindOptions, Unwound};
 use crate::{
+    call::Call,
     classify::{Classified, Failure},
     error::{EngineError, OnceError},
     group::GroupHandle,
@@ -37,12 +38,24 @@ impl GroupHandle {
         compensations: &Compensations,
         options: UnwindOptions,
     ) -> Result<Unwound, UnwindError> {
+        let plan = match self.plan_unwinding(options.wait).await? {
+            Unwound::Plan { plan, .. } => plan,
+            not_yet @ Unwound::NotYet(_) => return Ok(not_yet),
+        };
+        let plan = self.run_plan(plan, compensations, options).await?;
+        self.closed_if_undone(&plan).await?;
+        Ok(Unwound::Plan { state: plan.state(), plan })
+    }
+
+    /// Marks the group, waits for what is under way and writes the plan down, without running it: for whoever runs the
+    /// inverses elsewhere. Said again it gives the plan as it stands.
+    pub async fn plan_unwinding(&self, wait: Duration) -> Result<Unwound, UnwindError> {
         let (engine, id) = (self.engine(), self.id());
         let plan = match engine.inner.stored_plan(&id).await.map_err(EngineError::from)? {
             Some(plan) => plan,
             None => {
                 self.mark_unwinding().await?;
-                let unsettled = engine.unsettled_members(&id, options.wait).await?;
+                let unsettled = engine.unsettled_members(&id, wait).await?;
                 if !unsettled.is_empty() {
                     return Ok(Unwound::NotYet(unsettled));
                 }
@@ -53,12 +66,22 @@ impl GroupHandle {
                 made.ok_or(UnwindError::NoPlan { group: id })?
             }
         };
-        let plan = self.run_plan(plan, compensations, options).await?;
-        let state = plan.state();
-        if matches!(state, Unwinding::None | Unwinding::Completed) && plan.kept.is_none() {
-            self.close().await?;
+        self.closed_if_undone(&plan).await?;
+        Ok(Unwound::Plan { state: plan.state(), plan })
+    }
+
+    /// A group of which nothing is left to undo is let go.
+    pub(super) async fn closed_if_undone(&self, plan: &Plan) -> Result<(), UnwindError> {
+        match plan.state() {
+            Unwinding::None | Unwinding::Completed if plan.kept.is_none() => Ok(self.close().await?),
+            Unwinding::None
+            | Unwinding::Completed
+            | Unwinding::Pending
+            | Unwinding::Running
+            | Unwinding::Partial
+            | Unwinding::Failed
+            | Unwinding::Manual => Ok(()),
         }
-        Ok(Unwound::Plan { state, plan })
     }
 
     /// The plan as it stands, if there is one.
@@ -76,10 +99,16 @@ impl GroupHandle {
         self.mark(ordinal, StepState::Pending, None).await
     }
 
-    async fn mark(&self, ordinal: u64, state: StepState, note: Option<&str>) -> Result<Plan, UnwindError> {
+    pub(super) async fn mark(&self, ordinal: u64, state: StepState, note: Option<&str>) -> Result<Plan, UnwindError> {
         let mark = PlanCommand::Mark { ordinal, state, note: note.map(Arc::from) };
         let marked = self.engine().inner.ask_plan(&self.id(), &mark).await.map_err(EngineError::from)?;
         marked.ok_or(UnwindError::NoPlan { group: self.id() })
+    }
+
+    /// The first inverse is about to run.
+    pub(super) async fn mark_running(&self) -> Result<Plan, UnwindError> {
+        let run = self.engine().inner.ask_plan(&self.id(), &PlanCommand::Run).await.map_err(EngineError::from)?;
+        run.ok_or(UnwindError::NoPlan { group: self.id() })
     }
 
     async fn run_plan(
@@ -89,8 +118,7 @@ impl GroupHandle {
         options: UnwindOptions,
     ) -> Result<Plan, UnwindError> {
         if plan.next().is_some() && !plan.running {
-            let run = self.engine().inner.ask_plan(&self.id(), &PlanCommand::Run).await.map_err(EngineError::from)?;
-            plan = run.ok_or(UnwindError::NoPlan { group: self.id() })?;
+            plan = self.mark_running().await?;
         }
         while let Some(step) = plan.next().cloned() {
             let (state, note) = match self.run_step(&step, compensations, options).await? {
@@ -109,24 +137,12 @@ impl GroupHandle {
         options: UnwindOptions,
     ) -> Result<Ran, UnwindError> {
         let Some((effect, undo)) = compensations.by_name.get(&*step.name) else {
-            let note = format!("nothing here knows how to do `{}`", step.name);
-            return Ok(Ran::Marked(StepState::Manual, Some(note)));
+            return Ok(Ran::Marked(StepState::Manual, Some(nobody_knows(step))));
         };
         let mut wait = options.back_off;
         for _ in 0..options.tries.max(1) {
             let (undo, what) = (Arc::clone(undo), step.clone());
-            let call = self
-                .engine()
-                .surface(SURFACE)
-                .tenant(self.tenant())
-                .with_key(inverse_key(&self.id(), step.ordinal))
-                .fingerprint(&(&*step.name, &*step.input))
-                .effect(*effect)
-                // Listed with the group and kept as long as it is, so that it is not run again after its own time.
-                .set(|prepared| {
-                    prepared.tied(|ties| ties.run = Some(group_tag(&self.id())));
-                    prepared.hold();
-                });
+            let call = self.inverse(step, *effect);
             let ran = call
                 .once(move |ticket| async move {
                     let (name, input) = (what.name, what.input);
@@ -147,9 +163,30 @@ impl GroupHandle {
     }
 }
 
+impl GroupHandle {
+    /// The protected call of one inverse.
+    pub(super) fn inverse(&self, step: &Inverse, effect: Effect) -> Call {
+        self.engine()
+            .surface(SURFACE)
+            .tenant(self.tenant())
+            .with_key(inverse_key(&self.id(), step.ordinal))
+            .fingerprint(&(&*step.name, &*step.input))
+            .effect(effect)
+            // Listed with the group and kept as long as it is, so that it is not run again after its own time.
+            .set(|prepared| {
+                prepared.tied(|ties| ties.run = Some(group_tag(&self.id())));
+                prepared.hold();
+            })
+    }
+}
+
 /// One inverse, whoever runs it and however often: there is no attempt in its key.
 fn inverse_key(group: &Id, ordinal: u64) -> Key {
     native::named("compensation", 1, &[("group", &group.0), ("ordinal", &ordinal.to_le_bytes())])
+}
+
+pub(super) fn nobody_knows(step: &Inverse) -> String {
+    format!("nothing here knows how to do `{}`", step.name)
 }
 
 enum Verdict {

@@ -87,6 +87,23 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// A group that exists, by its id; `None` if there is none. Whose it is says [`GroupHandle::tenant`].
+    pub async fn group_by_id(&self, id: &Id) -> Result<Option<GroupHandle>, EngineError> {
+        let looked = match self.inner.look_at::<Group>(id).await {
+            Ok(looked) => looked,
+            // It is something else.
+            Err(StoreError::Corrupt { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(group) = looked.record.filter(|group| group_as_read(group, looked.now).is_some()) else {
+            return Ok(None);
+        };
+        let tenant = Tenant::new(&group.about.tenant)?;
+        Ok(Some(GroupHandle { engine: self.clone(), id: *id, tenant, about: group.about }))
+    }
+}
+
 impl GroupHandle {
     #[must_use]
     pub const fn id(&self) -> Id {
@@ -181,6 +198,15 @@ impl GroupHandle {
             return Err(GroupError::Level { store });
         }
         self.engine.sweep_from_now_on();
+        let inner = &self.engine.inner;
+        // Counted only where one more is really made.
+        let _room = match self.look().await?.record {
+            Some(_) => None,
+            None => {
+                let policy = inner.policy_of(&self.about);
+                Some(inner.room_for(&policy, &self.about).await.map_err(EngineError::from)??)
+            }
+        };
         match self.ask(GroupCommand::Create { about: Arc::clone(&self.about), parent }).await? {
             GroupReply::Made { epoch, already: _ } => Ok(self.turn(epoch)),
             reply @ (GroupReply::Raised { .. }

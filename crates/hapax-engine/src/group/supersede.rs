@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use hapax_core::{
-    Effect, Id, Nonce, State, as_read,
-    group::{GroupCommand, GroupReply, Started, is_listed},
+    Effect, Id, Nonce, as_read,
+    group::{GroupCommand, GroupReply, Started, is_listed, may_have_started},
     group_tag,
 };
 use hapax_store::{Index, StoreError};
@@ -82,13 +82,8 @@ impl Inner {
             if is_listed(record.effect) {
                 continue;
             }
-            let progress = Progress::of(&record.state);
-            let started = match &record.state {
-                State::Pending(pending) => pending.started,
-                State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => true,
-                State::Open(_) => false,
-            };
-            if started {
+            if may_have_started(&record) {
+                let progress = Progress::of(&record.state);
                 reported.push(Reported { member, effect: record.effect, epoch: begun_in, progress });
             }
         }

@@ -11,7 +11,7 @@ use hapax_core::{
     },
 };
 
-use crate::{call::IntoTenant, engine::Engine, error::EngineError};
+use crate::{call::IntoTenant, engine::Engine, error::EngineError, quota::NoRoom};
 
 const SURFACE: &str = "memo";
 /// Values longer than this lie beside their memo.
@@ -22,6 +22,8 @@ const INLINE: usize = 16 * 1024;
 pub enum MemoError {
     #[error("{0} [HX0093]")]
     Declaration(#[from] ReuseError),
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -120,8 +122,13 @@ impl Memos {
         let inner = &self.engine.inner;
         let (id, surface) = (self.id(phase, input), Surface::new(SURFACE).map_err(EngineError::from)?);
         let policy = inner.policy(&surface);
-        let value = self.laid_out(&id, value.into()).await?;
         let about = self.engine.inner.scopes.about(&surface, &self.tenant);
+        // One that replaces another needs no room of its own.
+        let _room = match inner.look_at::<Memo>(&id).await.map_err(EngineError::from)?.record {
+            Some(_) => None,
+            None => Some(inner.room_for(&policy, &about).await.map_err(EngineError::from)??),
+        };
+        let value = self.laid_out(&id, value.into()).await?;
         let keep = policy.success_retention();
         let replaced = inner.decide(&id, |before: Option<&Memo>, moment| {
             let memo = Memo {

@@ -1,14 +1,11 @@
-//! What agents and workflows stand on: activities, tools, beats, memos, the bus guard, job submission.
+//! What agents and workflows stand on, as far as it hangs on no store: providers, the bus guard, job submission. The rest
+//! is `stories.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
-mod activities;
-mod beats;
 mod guard;
 mod jobs;
-mod memos;
+mod policies;
 mod providers;
-mod refund;
 #[path = "../support/mod.rs"]
 mod support;
-mod tools;

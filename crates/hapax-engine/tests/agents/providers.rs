@@ -15,10 +15,20 @@ fn the_built_in_ones_are_what_their_documents_say() {
     assert_eq!(header("anthropic"), "Idempotency-Key");
     assert_eq!(header("aws:ec2"), "X-Amzn-Idempotency-Token");
     assert_eq!(built_in.of("stripe").unwrap().window(), Some(Millis::from_hours(22)));
-    // Injected, and not relied on.
-    assert_eq!(built_in.of("anthropic").unwrap().window(), None);
+    for (name, takes, window) in [
+        ("ppro", "Request-Idempotency-Key", Millis::from_hours(22)),
+        ("checkout", "Cko-Idempotency-Key", Millis::from_hours(22)),
+        ("epay", "Idempotency-Key", Millis::from_hours(22)),
+        ("truelayer", "Idempotency-Key", Millis::from_hours(660)),
+    ] {
+        assert_eq!((header(name).as_str(), built_in.of(name).unwrap().window()), (takes, Some(window)), "{name}");
+    }
+    // Injected, and not relied on: nobody has published for how long.
+    for name in ["square", "openai", "anthropic", "aws"] {
+        assert_eq!(built_in.of(name).unwrap().window(), None, "{name}");
+    }
     assert!(built_in.of("send-email").is_none());
-    assert_eq!(built_in.names().count(), 4);
+    assert_eq!(built_in.names().count(), 9);
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,10 +82,22 @@ impl Config {
         let mut egress = Vec::new();
         for (name, place) in &self.egress {
             let prefix = format!("/egress/{name}");
-            let pool = pools.pool(place)?;
-            let guard = guarding.guard(standard()?, &pool)?;
-            let route =
-                Route { pattern: None, guard, protect: true, reauthorizes: false, pool, host: place.host, prefix };
+            let rules = match self.providers.of(name) {
+                Some(provider) => standard()?.provider(Arc::clone(provider)),
+                None => standard()?,
+            };
+            let (pool, outside) = (pools.pool(place)?, Some(name.clone()));
+            let guard = guarding.guard(rules, &pool)?;
+            let route = Route {
+                pattern: None,
+                guard,
+                protect: true,
+                reauthorizes: false,
+                pool,
+                host: place.host,
+                prefix,
+                outside,
+            };
             egress.push((name.clone(), Arc::new(route)));
         }
         let otherwise = Route {
@@ -96,6 +108,7 @@ impl Config {
             pool: Arc::clone(&otherwise.0),
             host: otherwise.1,
             prefix: String::new(),
+            outside: None,
         };
         Ok(Setup {
             routes,
@@ -174,6 +187,7 @@ impl Guarding<'_> {
             pool,
             host,
             prefix: String::new(),
+            outside: None,
         })
     }
 }

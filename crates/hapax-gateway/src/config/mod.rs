@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use hapax_core::Effect;
 use hapax_engine::{
-    Policies,
+    Policies, Providers,
     policy_file::{PolicyFileError, PolicyFileWarning},
 };
 use hapax_http::Dialect;
@@ -28,7 +28,7 @@ use crate::{
 pub use build::{Secrets, SetupError};
 
 /// The top-level tables of the file that are ours.
-const TABLES: [&str; 7] = ["gateway", "limits", "upstream", "route", "egress", "server", "idempotency"];
+const TABLES: [&str; 8] = ["gateway", "limits", "upstream", "route", "egress", "provider", "server", "idempotency"];
 
 /// What a file says; what it leaves out is as without a file.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +54,8 @@ pub struct Config {
     pub upstreams: BTreeMap<String, Upstream>,
     pub routes: Vec<RouteRules>,
     pub egress: BTreeMap<String, Upstream>,
+    /// What is known about the places outside, by the same names.
+    pub providers: Providers,
 }
 
 /// How a request's tenant is found, as it is chosen.
@@ -123,7 +125,17 @@ impl Config {
 
     /// Reads a file: what the gateway does, and the policies of its surfaces.
     pub fn from_toml(text: &str) -> Result<((Self, Policies), Vec<PolicyFileWarning>), PolicyFileError> {
-        let ((policies, config), odd) = Policies::from_toml_beside(text, &TABLES, read::config)?;
+        let ((policies, config), odd) = Policies::from_toml_beside(text, &TABLES, |root, report| {
+            let config = read::config(root, report);
+            match Providers::beside(text) {
+                Ok(providers) => Self { providers, ..config },
+                Err(error) => {
+                    let at = root.get_key_value("provider").map_or(0, |(key, _)| key.span().start);
+                    report.wrong(at, "", "provider", error.to_string());
+                    config
+                }
+            }
+        })?;
         Ok(((config, policies), odd))
     }
 }

@@ -1,13 +1,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::{Fingerprint, Id, Verdict, identity::Key};
-use hapax_engine::{Begun, Call, Decision, EngineError, Ticket, Unprotected, Wait};
+use hapax_core::{Anchor, Fingerprint, Honoured, Id, Millis, Verdict, identity::Key};
+use hapax_engine::{
+    Begun, Call, Carrier, Decision, EngineError, Place, Provider, Providers, Ticket, Unprotected, Wait,
+};
 use http::{HeaderMap, request};
 
 use super::{Answer, Guard, running::Running};
 use crate::{
-    caller::Caller,
+    caller::{ActivityOf, Caller},
     resolved::Resolved,
     rules::{May, Replaying},
 };
@@ -60,14 +62,27 @@ impl Asking {
         print: Fingerprint,
     ) -> Result<Self, EngineError> {
         let rules = &guard.inner.rules;
-        let mut scope = guard.inner.engine.on(&rules.surface).tenant(&caller.tenant);
-        if resolved.per_endpoint {
-            scope = scope.within("endpoint", &scope_part(head.method.as_str(), endpoint));
+        let mut call = match &caller.activity {
+            Some(activity) => activity_call(guard, caller, activity),
+            None => {
+                let mut scope = guard.inner.engine.on(&rules.surface).tenant(&caller.tenant);
+                if resolved.per_endpoint {
+                    scope = scope.within("endpoint", &scope_part(head.method.as_str(), endpoint));
+                }
+                if let Some(principal) = caller.principal.as_deref().filter(|_| rules.per_principal) {
+                    scope = scope.within("principal", &scope_part("", principal));
+                }
+                scope.with_key(key)
+            }
+        };
+        call = call.fingerprinted(print).effect(rules.effect);
+        // An activity is judged by the policy of its own surface.
+        if caller.activity.is_none() {
+            call = call.under(&resolved.judging);
         }
-        if let Some(principal) = caller.principal.as_deref().filter(|_| rules.per_principal) {
-            scope = scope.within("principal", &scope_part("", principal));
+        if let Some(window) = rules.provider.as_deref().and_then(window) {
+            call = call.honoured(Honoured { from: Anchor::Write, window });
         }
-        let mut call = scope.with_key(key).fingerprinted(print).effect(rules.effect).under(&resolved.judging);
         if let Some(principal) = &caller.principal {
             call = call.principal(principal);
         }
@@ -165,6 +180,30 @@ impl Asking {
             // Nobody in particular is not everybody: who has no name sees what was asked without one.
             None => May::from(asked_first == principal),
         }
+    }
+}
+
+/// The call of an activity, as the engine knows it: two ways to the same provider are one.
+fn activity_call(guard: &Guard, caller: &Caller, of: &ActivityOf) -> Call {
+    let place = Place { run: &of.run, node: &of.node, ordinal: of.ordinal, provider: &of.provider };
+    let mut activity = guard.inner.engine.activity(&caller.tenant, &place);
+    if let Some(provider) = &guard.inner.rules.provider {
+        // What this route knows of the provider comes before what is built in.
+        let name = of.provider.split(':').next().unwrap_or_default();
+        let provider = Provider { honours: window(provider).is_some(), ..Provider::clone(provider) };
+        activity = activity.providers(&Providers::built_in().with(name, provider));
+    }
+    match &of.business_key {
+        Some(key) => activity.business_key(key).into_call(),
+        None => activity.into_call(),
+    }
+}
+
+/// The window of a provider that is really sent the key: one that goes into the body is not, so it is not relied on.
+fn window(provider: &Provider) -> Option<Millis> {
+    match provider.carrier {
+        Carrier::Header(_) => provider.window(),
+        Carrier::Field(_) => None,
     }
 }
 

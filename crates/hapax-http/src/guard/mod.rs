@@ -155,6 +155,8 @@ impl Guard {
             None => body,
         };
         let found = match key::anywhere(&resolved, head, &body) {
+            // Known by its place; it brings a key of its own.
+            Ok(_) | Err(_) if caller.activity.is_some() => Found::Automatic,
             Ok(found) => found,
             Err(_) if self.only_notes(head, "key invalid") => return Asked::Pass(unchanged),
             Err(why) => {

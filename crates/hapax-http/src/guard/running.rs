@@ -5,7 +5,7 @@ use hapax_core::{
     Body, Outcome, OutcomeClass, body_digest, meaning,
     policy::{Disposition, Keep},
 };
-use hapax_engine::{Engine, Settled, Ticket, Unprotected};
+use hapax_engine::{Carrier, Engine, Provider, Settled, Ticket, Unprotected};
 use http::{HeaderName, HeaderValue, Response, response};
 
 use super::{Answer, Guard, Streaming};
@@ -179,6 +179,20 @@ impl Running {
         self.guard.problem(&problem.about(self.ticket.id()).retry_after(hapax_core::Millis::from_secs(1)))
     }
 
+    fn provider(&self) -> Option<&Arc<Provider>> {
+        self.guard.inner.rules.provider.as_ref()
+    }
+
+    /// The header that the provider is to be sent with this request, and with no other: its name and the downstream key.
+    #[must_use]
+    pub fn injected(&self) -> Option<(HeaderName, HeaderValue)> {
+        let provider = self.provider()?;
+        let Carrier::Header(name) = &provider.carrier else { return None };
+        let mut key = self.ticket.downstream_key();
+        key.truncate(provider.most);
+        Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(&key).ok()?))
+    }
+
     fn ticket_may_rerun(&self) -> bool {
         self.guard.inner.rules.effect.may_rerun()
     }
@@ -186,6 +200,9 @@ impl Running {
     pub(super) fn class_of(&self, head: &response::Parts) -> OutcomeClass {
         match head.extensions.get::<Mark>() {
             Some(mark) => mark.class(head.status),
+            None if self.provider().is_some_and(|provider| provider.retryable.contains(&head.status.as_u16())) => {
+                OutcomeClass::RetryableFailure
+            }
             None => self.resolved.policy.answers.class(self.guard.inner.rules.effect, head.status.as_u16()),
         }
     }

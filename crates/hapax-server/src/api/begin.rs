@@ -1,10 +1,12 @@
 use hapax_core::{Effect, Fingerprint, Id, Millis, NextAction, Nonce, Recorded, Verdict, identity::Scheme};
-use hapax_engine::{Begun, Call, Wait, downstream_key};
+use hapax_engine::{Begun, Call, Ticket, Wait, downstream_key};
 use http::StatusCode;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::resolve::note;
 use crate::{
+    agents,
     app::{App, Asked, Caller},
     audit::Action,
     http::{Reply, answer, json},
@@ -12,17 +14,55 @@ use crate::{
     metrics::Told,
     problem::{Next, Problem},
     trace,
-    wire::{BeginRequest, JoinedFailure, OutcomeWire, ReplayAnswer, ScopePart, TicketAnswer, Verdicts},
+    wire::{
+        BeginRequest, CompensationWire, JoinedFailure, OutcomeWire, ReplayAnswer, ScopePart, TicketAnswer, Verdicts,
+    },
 };
 
 /// The longest lease and the longest wait that a caller may ask for.
 const LONGEST_LEASE_MS: u64 = 86_400_000;
 const LONGEST_WAIT_MS: u64 = 60_000;
+const MOST_COMPENSATION: usize = 255;
 
 pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let wanted: BeginRequest = json(&asked.headers, asked.body, &app.limits).await?;
+    let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
+    let (since, surface) = (Instant::now(), wanted.surface.clone());
+    let begun = match prepared(app, &asked.caller, wanted).await {
+        Ok(call) => ask(app, &asked.caller, &surface, call, nonce).await,
+        Err(refused) => Err(refused),
+    };
+    said(app, &asked.caller, since, begun)
+}
+
+/// As [`begin`], with a call that was put together elsewhere.
+pub(crate) async fn begin_call(
+    app: &App,
+    caller: &Caller,
+    surface: &str,
+    call: Call,
+    nonce: Option<&str>,
+) -> Result<Reply, Problem> {
+    let nonce = nonce.map(nonce_of).transpose()?;
     let since = Instant::now();
-    let begun = ask(app, &asked.caller, wanted).await;
+    let begun = ask(app, caller, surface, call, nonce).await;
+    said(app, caller, since, begun)
+}
+
+/// Which operation it is, the hash of its key for the log, what was said, and how.
+pub(crate) type Found = Result<(Id, [u8; 8], Told, Result<Reply, Problem>), Problem>;
+
+/// A row in the audit log, where an administrator is about to begin something.
+pub(crate) async fn noted(app: &App, caller: &Caller, surface: &str, id: Id) -> Result<(), Problem> {
+    if !caller.is_administrator() {
+        return Ok(());
+    }
+    let detail = serde_json::json!({ "step": "begin", "as_tenant": acting_for(caller), "surface": surface });
+    note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await
+}
+
+/// Counts and logs what was found, and gives it.
+pub(crate) fn said(app: &App, caller: &Caller, since: Instant, begun: Found) -> Result<Reply, Problem> {
     let told = match &begun {
         Ok((_, _, told, _)) => *told,
         Err(_) => Told::Error,
@@ -37,7 +77,7 @@ pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
         let fields = [
             ("operation", operation.as_str()),
             ("key_hash", key.as_str()),
-            ("tenant", asked.caller.tenant()),
+            ("tenant", caller.tenant()),
             ("status", told.check_status()),
             ("cached", if cached { "true" } else { "false" }),
         ];
@@ -49,18 +89,9 @@ pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     reply
 }
 
-/// Which operation it is, the hash of its key for the log, what was said, and how.
-type Asking = (Id, [u8; 8], Told, Result<Reply, Problem>);
-
-async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Asking, Problem> {
-    let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
-    let surface = wanted.surface.clone();
-    let call = prepared(app, caller, wanted)?;
+async fn ask(app: &App, caller: &Caller, surface: &str, call: Call, nonce: Option<Nonce>) -> Found {
     let (id, key_hash) = (call.id()?, call.key_hash()?);
-    if caller.is_administrator() {
-        let detail = serde_json::json!({ "step": "begin", "as_tenant": acting_for(caller), "surface": surface });
-        note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await?;
-    }
+    noted(app, caller, surface, id).await?;
     let under_way = caller.identity.state.begin();
     // With too many of them nobody waits any more: they are told at once that it is in flight.
     let call = if under_way.others >= app.limits.begins_per_tenant { call.wait(Wait::No) } else { call };
@@ -71,18 +102,7 @@ async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Asking,
     drop(under_way);
     let begun = begun.inspect_err(|error| app.say(Level::Warn, "begin_failed", &[("error", &error.to_string())]))?;
     let (told, verdict) = match begun {
-        Begun::Execute(ticket) => {
-            let given = TicketAnswer {
-                operation: id.to_string(),
-                token: ticket.token().to_text(),
-                attempt: ticket.attempt(),
-                lease_ms: ticket.lease().0,
-                fence: ticket.fence().0,
-                downstream_key: downstream_key(&id),
-            };
-            app.tickets.keep(ticket, caller.tenant(), &surface);
-            (Told::Execute, Verdicts::Execute(given))
-        }
+        Begun::Execute(ticket) => (Told::Execute, Verdicts::Execute(given_out(app, caller, surface, ticket))),
         Begun::Replay(replayed) => {
             let replay = &replayed.replay;
             let outcome = match &replay.answer {
@@ -115,7 +135,22 @@ async fn ask(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Asking,
     Ok((id, key_hash, told, Ok(answer(&verdict))))
 }
 
-fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Problem> {
+/// A ticket, as its owner gets it.
+pub(crate) fn given_out(app: &App, caller: &Caller, surface: &str, ticket: Ticket) -> TicketAnswer {
+    let id = ticket.id();
+    let given = TicketAnswer {
+        operation: id.to_string(),
+        token: ticket.token().to_text(),
+        attempt: ticket.attempt(),
+        lease_ms: ticket.lease().0,
+        fence: ticket.fence().0,
+        downstream_key: downstream_key(&id),
+    };
+    app.tickets.keep(ticket, caller.tenant(), surface);
+    given
+}
+
+async fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Problem> {
     let call = call_of(app, caller, &wanted.surface, &wanted.scope, &wanted.key)?;
     let mut call = call.principal(&caller.identity.principal);
     call = match (&wanted.request, &wanted.fingerprint) {
@@ -130,10 +165,7 @@ fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Pr
         }
         (None, None) => call,
     };
-    if let Some(name) = &wanted.effect {
-        let effect = Effect::parse(name).ok_or_else(|| {
-            Problem::bad_request("`effect` is pure, idempotent, compensatable, irreversible or unsafe")
-        })?;
+    if let Some(effect) = effect_of(wanted.effect.as_deref())? {
         call = call.effect(effect);
     }
     if let Some(lease) = wanted.lease_ms {
@@ -142,16 +174,55 @@ fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Pr
     if wanted.started == Some(false) {
         call = call.not_started();
     }
-    match wanted.wait_ms {
-        None => {}
-        Some(0) => call = call.wait(Wait::No),
-        Some(most) if most <= LONGEST_WAIT_MS => call = call.wait(Wait::AtMost(Millis(most))),
-        Some(_) => return Err(Problem::bad_request("`wait_ms` may be at most 60000; ask again after that")),
+    if let Some(wait) = wait_of(wanted.wait_ms)? {
+        call = call.wait(wait);
     }
-    if let Some(epoch) = wanted.epoch {
-        call = call.epoch(epoch.caller, epoch.current);
+    if let Some(compensation) = &wanted.compensation {
+        call = match undone(compensation)? {
+            Undone::By(name, input) => call.compensated_by(name, &input),
+            Undone::FromOutcome(name, pointer) => call.compensated_from_outcome(name, pointer),
+        };
+    }
+    match (wanted.epoch, &wanted.turn) {
+        (Some(_), Some(_)) => return Err(Problem::bad_request("give `turn` or `epoch`, not both")),
+        (Some(epoch), None) => call = call.epoch(epoch.caller, epoch.current),
+        (None, Some(turn)) => call = call.in_turn(&agents::turn_of(app, caller, turn).await?),
+        (None, None) => {}
     }
     Ok(call)
+}
+
+/// What undoes an effect, as the engine takes it: with an input, or with where it stands in the outcome.
+pub(crate) enum Undone<'a> {
+    By(&'a str, Option<&'a RawValue>),
+    FromOutcome(&'a str, &'a str),
+}
+
+pub(crate) fn undone(declared: &CompensationWire) -> Result<Undone<'_>, Problem> {
+    let name = declared.name.as_str();
+    if name.is_empty() || name.len() > MOST_COMPENSATION {
+        return Err(Problem::bad_request("the name of a compensation has from 1 to 255 bytes"));
+    }
+    match (&declared.input, &declared.from_outcome) {
+        (input, None) => Ok(Undone::By(name, input.as_deref())),
+        (None, Some(pointer)) if pointer.len() <= MOST_COMPENSATION => Ok(Undone::FromOutcome(name, pointer)),
+        (None, Some(_)) => Err(Problem::bad_request("`from_outcome` has at most 255 bytes")),
+        (Some(_), Some(_)) => Err(Problem::bad_request("give `input` or `from_outcome` of a compensation, not both")),
+    }
+}
+
+pub(crate) fn effect_of(name: Option<&str>) -> Result<Option<Effect>, Problem> {
+    let wrong = || Problem::bad_request("`effect` is pure, idempotent, compensatable, irreversible or unsafe");
+    name.map(|name| Effect::parse(name).ok_or_else(wrong)).transpose()
+}
+
+pub(crate) fn wait_of(wait_ms: Option<u64>) -> Result<Option<Wait>, Problem> {
+    match wait_ms {
+        None => Ok(None),
+        Some(0) => Ok(Some(Wait::No)),
+        Some(most) if most <= LONGEST_WAIT_MS => Ok(Some(Wait::AtMost(Millis(most)))),
+        Some(_) => Err(Problem::bad_request("`wait_ms` may be at most 60000; ask again after that")),
+    }
 }
 
 /// Whose operation an administrator is at; `None`: anybody's.
@@ -180,20 +251,20 @@ pub(super) fn call_of(
     Ok(call)
 }
 
-pub(super) fn lease_of(lease_ms: u64) -> Result<Millis, Problem> {
+pub(crate) fn lease_of(lease_ms: u64) -> Result<Millis, Problem> {
     if lease_ms == 0 || lease_ms > LONGEST_LEASE_MS {
         return Err(Problem::bad_request("`lease_ms` is from 1 to 86400000, a day; renew it to keep it longer"));
     }
     Ok(Millis(lease_ms))
 }
 
-fn nonce_of(hex: &str) -> Result<Nonce, Problem> {
+pub(crate) fn nonce_of(hex: &str) -> Result<Nonce, Problem> {
     let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok();
     let bytes: Option<[u8; 16]> = bytes.and_then(|bytes| bytes.try_into().ok());
     bytes.map(Nonce).ok_or_else(|| Problem::bad_request("`nonce` is 128 random bits in 32 hexadecimal digits"))
 }
 
-fn refused(verdict: &Verdict) -> (Told, Problem) {
+pub(crate) fn refused(verdict: &Verdict) -> (Told, Problem) {
     let conflict =
         |code, title, detail: &'static str, next| Problem::new(StatusCode::CONFLICT, code, title, detail, next);
     match verdict {

@@ -10,7 +10,9 @@ mod policies;
 mod resolve;
 mod step;
 
-pub(crate) use begin::begin;
+pub(crate) use begin::{
+    Found, Undone, begin, begin_call, effect_of, given_out, lease_of, nonce_of, noted, refused, said, undone, wait_of,
+};
 pub(crate) use doors::{audit, health, metrics, openapi, openwop, ready};
 pub(crate) use events::events;
 pub(crate) use explain::{explain, explain_key, explained};
@@ -18,4 +20,4 @@ pub(crate) use keys::{add_key, keys, revoke_key};
 pub(crate) use list::{Filter, doubt, list, opened, pending, rows};
 pub(crate) use policies::{policies, revisions, set_policies};
 pub(crate) use resolve::{decide, note, resolve};
-pub(crate) use step::step;
+pub(crate) use step::{step, told};

@@ -143,7 +143,8 @@ async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> R
         | Name::PageResolve
         | Name::PageStyle
         | Name::PageScript
-        | Name::A2a(_) => {
+        | Name::A2a(_)
+        | Name::Agents(_) => {
             let said: TokenRequest = json(headers, body, limits).await?;
             (said.token, Said::Start)
         }
@@ -213,7 +214,7 @@ async fn with_token(app: &App, caller: &Caller, id: &Id, token: Token, said: Sai
 }
 
 /// What a step came to.
-pub(super) fn told(id: &Id, stepped: Stepped, has_outcome: bool) -> Result<Reply, Problem> {
+pub(crate) fn told(id: &Id, stepped: Stepped, has_outcome: bool) -> Result<Reply, Problem> {
     let conflict = |code, title, detail: &'static str, next| {
         Err(Problem::new(StatusCode::CONFLICT, code, title, detail, next).about(*id))
     };

@@ -18,6 +18,12 @@ pub enum Action {
     ResolveRefused,
     /// An administrator is about to begin an operation, or to say how it ended.
     Operate,
+    /// A group is about to be undone.
+    Unwind,
+    /// A person says that an effect was undone by other means.
+    SeenTo,
+    /// A person lets an inverse be tried again.
+    RetryInverse,
     PolicyChange,
     KeysChange,
     /// Answers were given up to make room.

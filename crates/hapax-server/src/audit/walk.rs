@@ -102,6 +102,9 @@ impl<'k> Walk<'k> {
                 | Action::Stopped
                 | Action::Resolve
                 | Action::ResolveRefused
+                | Action::Unwind
+                | Action::SeenTo
+                | Action::RetryInverse
                 | Action::Operate
                 | Action::PolicyChange
                 | Action::KeysChange

@@ -30,6 +30,11 @@ impl Query {
     }
 }
 
+/// One part of a path. A plus is a plus there.
+pub(crate) fn segment(text: &str) -> Option<String> {
+    decoded(&text.replace('+', "%2B"))
+}
+
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

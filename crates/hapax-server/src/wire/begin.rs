@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::outcome::OutcomeWire;
+use super::{compensation::CompensationWire, group::TurnWire, outcome::OutcomeWire};
 
 /// One labelled part that narrows the scope: the same key under another value is another operation.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -59,6 +59,10 @@ pub struct BeginRequest {
     #[schemars(range(min = 0, max = 60_000))]
     pub wait_ms: Option<u64>,
     pub epoch: Option<EpochPair>,
+    /// Makes it a member of this turn: once a newer turn has begun it is not started any more.
+    pub turn: Option<TurnWire>,
+    /// What undoes it; it is then compensatable.
+    pub compensation: Option<CompensationWire>,
 }
 
 /// Asks what is known about the operation behind a key. The key travels in the body, because addresses end up in logs.

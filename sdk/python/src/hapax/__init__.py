@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._a2a import Queue, Task
+from ._activities import Activity, Answer, EffectOfRun
+from ._beats import Beat, Gathered, Session
 from ._client import Client, Effect
 from ._decorator import _default, idempotent
 from ._errors import (
     FailedBefore,
+    GroupRefused,
     HapaxError,
     InDoubt,
     InFlight,
@@ -27,6 +30,9 @@ from ._errors import (
     Unauthorized,
     Unreachable,
 )
+from ._groups import Group, Plan, PlanStep, Reported, Turn, Undo, undone_by, undone_from_outcome
+from ._groups import Superseded as SupersededTurn
+from ._memos import Dependencies, Input, Memo, Memos
 from ._once import Once
 
 
@@ -45,28 +51,48 @@ def once(
 
 
 __all__ = [
+    "Activity",
+    "Answer",
+    "Beat",
     "Client",
+    "Dependencies",
     "Effect",
+    "EffectOfRun",
     "FailedBefore",
+    "Gathered",
+    "Group",
+    "GroupRefused",
     "HapaxError",
     "InDoubt",
     "InFlight",
+    "Input",
     "JoinedFailure",
+    "Memo",
+    "Memos",
     "Mismatch",
     "NoEffect",
     "NoRoom",
     "NotKept",
     "NotRecorded",
     "Once",
+    "Plan",
+    "PlanStep",
     "Queue",
     "Refused",
     "Rejected",
+    "Reported",
     "Retryable",
+    "Session",
     "Superseded",
+    "SupersededTurn",
     "Task",
     "TooLate",
+    "Turn",
     "Unauthorized",
+    "Undo",
     "Unreachable",
     "idempotent",
     "once",
+    "undone_by",
+    "undone_from_outcome",
 ]

@@ -16,6 +16,10 @@ from urllib.parse import urlsplit
 from ._errors import Unreachable, refusal
 
 if TYPE_CHECKING:
+    from ._activities import Activity, Effects
+    from ._beats import Session
+    from ._groups import Group, Turn
+    from ._memos import Memos
     from ._once import Once
 
 Effect = Literal["pure", "idempotent", "compensatable", "irreversible", "unsafe"]
@@ -53,15 +57,76 @@ class Client:
         scope: Mapping[str, str] | None = None,
         lease: float | None = None,
         wait: float | None = None,
+        turn: Turn | None = None,
+        compensation: Mapping[str, Any] | None = None,
     ) -> Once:
-        """Something to be done once, as a block: `with client.once(…) as op`."""
+        """Something to be done once, as a block: `with client.once(…) as op`. In a `turn` it is not started any more once a
+        newer turn has begun; `compensation` names what undoes it (see `undone_by`)."""
         from ._once import Once
 
-        return Once(self, _wanted(surface, key, request, effect, scope, lease, wait))
+        wanted = _wanted(surface, key, request, effect, scope, lease, wait)
+        if turn is not None:
+            wanted["turn"] = turn.wire()
+        if compensation is not None:
+            wanted["compensation"] = compensation
+        return Once(self, wanted)
 
-    def begin(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def tool(
+        self,
+        declaration: Mapping[str, Any],
+        args: Mapping[str, Any],
+        *,
+        turn: Turn | None = None,
+        lease: float | None = None,
+        wait: float | None = None,
+    ) -> Once:
+        """A tool that a model calls, as a block. Its declaration says which arguments name the call."""
+        from ._once import Once
+
+        wanted: dict[str, Any] = {"declaration": declaration, "args": args, **_times(lease, wait)}
+        if turn is not None:
+            wanted["turn"] = turn.wire()
+        return Once(self, wanted, "/v1/tools:begin")
+
+    def group(self, name: str) -> Group:
+        """A conversation attempt, a run, a saga: made, or found. `group.turn` is its current turn."""
+        from ._groups import Group
+
+        return Group.made(self, self.call("POST", "/v1/groups", {"name": name}))
+
+    def group_by_id(self, group: str) -> Group:
+        from ._groups import Group
+
+        return Group.found(self, group)
+
+    def activity(self, run: str, node: str, provider: str, *, ordinal: int = 0, **more: Any) -> Activity:
+        """A call that a run makes to a provider, as a block. `more`: business_key, request, effect, turn, compensation,
+        lease, wait."""
+        from ._activities import Activity
+
+        return Activity(self, run, node, provider, ordinal, more)
+
+    def effects_of_run(self, run: str) -> Effects:
+        """What a run did outside: claimed, completed, released, escaped."""
+        from ._activities import effects_of_run
+
+        return effects_of_run(self, run)
+
+    def session(self, name: str) -> Session:
+        """The beats of a session: messages that make one turn, in whatever order and however often they arrive."""
+        from ._beats import Session
+
+        return Session(self, name)
+
+    def memos(self, reuse_decl: Mapping[str, Mapping[str, Any]]) -> Memos:
+        """Computations that may be used again, as declared."""
+        from ._memos import Memos
+
+        return Memos(self, reuse_decl)
+
+    def begin(self, wanted: Mapping[str, Any], path: str = "/v1/operations:begin") -> dict[str, Any]:
         """Asks for the right to run it. The nonce is fresh, and the same in every repetition of this one call."""
-        return self.call("POST", "/v1/operations:begin", {**wanted, "nonce": secrets.token_hex(16)})
+        return self.call("POST", path, {**wanted, "nonce": secrets.token_hex(16)})
 
     def step(self, operation: str, verb: str, **said: Any) -> dict[str, Any]:
         return self.call("POST", f"/v1/operations/{operation}:{verb}", said)
@@ -132,8 +197,13 @@ def _wanted(
         wanted["request"] = request
     if scope:
         wanted["scope"] = [{"label": label, "value": value} for label, value in scope.items()]
+    return {**wanted, **_times(lease, wait)}
+
+
+def _times(lease: float | None, wait: float | None) -> dict[str, int]:
+    times: dict[str, int] = {}
     if lease is not None:
-        wanted["lease_ms"] = max(1, round(lease * 1000))
+        times["lease_ms"] = max(1, round(lease * 1000))
     if wait is not None:
-        wanted["wait_ms"] = max(0, round(wait * 1000))
-    return wanted
+        times["wait_ms"] = max(0, round(wait * 1000))
+    return times

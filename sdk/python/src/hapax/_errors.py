@@ -48,6 +48,10 @@ class Superseded(Refused):
     """A newer turn has overtaken this call: stop."""
 
 
+class GroupRefused(Refused):
+    """A group that is superseded, committed, being undone or closed says no; `detail` says which."""
+
+
 class TooLate(Refused):
     """It was done long ago, and the retry came after its window."""
 
@@ -95,6 +99,8 @@ _BY_CODE: dict[str, type[Refused]] = {
     "HX0007": NoRoom,
     "HX0075": NoRoom,
     "HX0012": Superseded,
+    "HX0090": GroupRefused,
+    "HX0150": NoRoom,
     "HX0013": TooLate,
     "HX0070": Unauthorized,
     "HX0071": Unauthorized,

@@ -1,7 +1,9 @@
+//! Messages that make one turn, in whatever order and however often they arrive.
+
 use hapax_core::Effect;
 use hapax_engine::{BeatError, BeatSession, Gathered, SessionBeat};
 
-use crate::support::{World, never, pay};
+use super::*;
 
 fn new(gathered: Gathered) -> SessionBeat {
     let Gathered::New(beat) = gathered else { panic!("{gathered:?}") };
@@ -13,14 +15,13 @@ fn known(gathered: Gathered) -> SessionBeat {
     beat
 }
 
-fn session(world: &World, tenant: &str) -> BeatSession {
+pub(super) fn session(world: &World, tenant: &str) -> BeatSession {
     world.engine().beats(tenant, "s1").unwrap()
 }
 
 /// The same messages in another order, one of them alone, all of them twice: one beat, one answer.
-#[tokio::test(start_paused = true)]
-async fn a_beat_is_found_by_any_of_its_messages_in_any_order() {
-    let world = World::new();
+pub async fn a_beat_is_found_by_any_of_its_messages_in_any_order(stage: &Stage) {
+    let world = stage.world().await;
     let session = session(&world, "acme");
     let beat = new(session.gather(&["m2", "m1", "m1"]).await.unwrap());
     assert_eq!(beat.size(), 2);
@@ -37,9 +38,8 @@ async fn a_beat_is_found_by_any_of_its_messages_in_any_order() {
     assert!(never(session.call(&redelivered).unwrap().effect(Effect::Unsafe)).await.unwrap().replayed);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_absorbed_message_belongs_to_the_beat_until_it_is_sealed() {
-    let world = World::new();
+pub async fn an_absorbed_message_belongs_to_the_beat_until_it_is_sealed(stage: &Stage) {
+    let world = stage.world().await;
     let session = session(&world, "acme");
     let beat = new(session.gather(&["m1"]).await.unwrap());
     let other = new(session.gather(&["x1"]).await.unwrap());
@@ -53,9 +53,8 @@ async fn an_absorbed_message_belongs_to_the_beat_until_it_is_sealed() {
 }
 
 /// Half of what arrives was answered before. The answer names the beats, and what is left to answer.
-#[tokio::test(start_paused = true)]
-async fn a_partial_overlap_names_the_beats_and_what_is_unanswered() {
-    let world = World::new();
+pub async fn a_partial_overlap_names_the_beats_and_what_is_unanswered(stage: &Stage) {
+    let world = stage.world().await;
     let session = session(&world, "acme");
     let first = new(session.gather(&["m1", "m2"]).await.unwrap());
     let second = new(session.gather(&["m3"]).await.unwrap());
@@ -69,9 +68,8 @@ async fn a_partial_overlap_names_the_beats_and_what_is_unanswered() {
 }
 
 /// Past the commit point of its turn nothing is absorbed: the message gets a turn of its own.
-#[tokio::test(start_paused = true)]
-async fn nothing_is_absorbed_into_a_committed_turn() {
-    let world = World::new();
+pub async fn nothing_is_absorbed_into_a_committed_turn(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let session = session(&world, "acme");
     let group = engine.group("acme", "talk").unwrap();
@@ -84,47 +82,14 @@ async fn nothing_is_absorbed_into_a_committed_turn() {
     assert!(matches!(session.gather(&["m3"]).await.unwrap(), Gathered::New(_)));
 }
 
-/// Two gateways deliver overlapping sets at once, on real threads: each message ends in exactly one beat.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn racing_deliveries_put_each_message_into_one_beat() {
-    for _ in 0..100 {
-        let world = World::new();
-        let sets: [&[&str]; 4] = [&["m1", "m2"], &["m2", "m3"], &["m3", "m1"], &["m2", "m1"]];
-        let tasks = sets.map(|set| {
-            let session = session(&world, "acme");
-            tokio::spawn(async move { session.gather(set).await.unwrap() })
-        });
-        let mut made = Vec::new();
-        for task in tasks {
-            if let Gathered::New(beat) = task.await.unwrap() {
-                made.push(beat.number());
-            }
-        }
-        let session = session(&world, "acme");
-        for message in ["m1", "m2", "m3"] {
-            match session.gather(&[message]).await.unwrap() {
-                Gathered::Known(beat) => assert!(made.contains(&beat.number())),
-                Gathered::New(_) => {}
-                Gathered::Overlap { .. } => panic!("one message in two beats"),
-            }
-        }
-        // Another tenant's session of the same name has none of them.
-        assert!(matches!(
-            world.engine().beats("other", "s1").unwrap().gather(&["m1"]).await.unwrap(),
-            Gathered::New(_)
-        ));
-    }
-}
-
 /// Beats are remembered for a time, and no longer: a session does not grow for ever.
-#[tokio::test(start_paused = true)]
-async fn a_beat_is_forgotten_when_its_time_is_over() {
-    let world = World::new();
+pub async fn a_beat_is_forgotten_when_its_time_is_over(stage: &Stage) {
+    let world = stage.world().await;
     let session = session(&world, "acme");
     let beat = new(session.gather(&["m1"]).await.unwrap());
-    world.clock.jump(300_000);
+    world.jump(300_000).await;
     assert_eq!(known(session.gather(&["m1"]).await.unwrap()), beat, "its turn may still be under way");
-    world.clock.jump(3_600_000);
+    world.jump(3_600_000).await;
     world.engine().sweep().await.unwrap();
     assert_ne!(new(session.gather(&["m1"]).await.unwrap()), beat);
     assert!(matches!(session.seal(&beat).await, Err(BeatError::Beat(_))), "an old handle does not reach the new beat");

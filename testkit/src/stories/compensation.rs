@@ -1,11 +1,5 @@
 //! Undoing what a group did: the last start first, each once, whatever dies when.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
-use std::sync::Arc;
-
 use hapax_core::{
     Effect, StateName,
     command::{Posture, Resolution, Resolve},
@@ -15,7 +9,8 @@ use hapax_engine::{
     Call, Classified, Compensations, Engine, GroupHandle, Progress, Turn, UndoError, UnwindOptions, Unwound,
 };
 use parking_lot::Mutex;
-use support::{World, begin, done, id, pay, settle, soon, state};
+
+use super::*;
 
 /// What a provider that knows keys has really undone, in order, and how often it was asked.
 #[derive(Default)]
@@ -48,17 +43,16 @@ fn inverses(undone: &Arc<Undone>, effect: Effect) -> Compensations {
 }
 
 fn member(engine: &Engine, key: &str, turn: &Turn) -> Call {
-    support::call(engine, key).in_turn(turn)
+    super::member(engine, key, turn, Effect::Unsafe)
 }
 
 /// A group that has taken three steps, one of which never came to an effect, and one that failed.
 async fn saga(engine: &Engine) -> (GroupHandle, Turn) {
-    let group = engine.group("acme", "trip").unwrap();
-    let turn = group.create().await.unwrap();
+    let (group, turn) = group(engine, "trip").await;
     pay(member(engine, "flight", &turn).compensated_by("undo", &1), "F1").await.unwrap();
     // The input stands in the outcome, and is known only with it.
     let hotel = member(engine, "hotel", &turn).compensated_from_outcome("undo", "/number");
-    hotel.once(|_| async { Ok::<_, support::Failed>(serde_json::json!({ "number": 2 })) }).await.unwrap();
+    hotel.once(|_| async { Ok::<_, Failed>(serde_json::json!({ "number": 2 })) }).await.unwrap();
     let declined = member(engine, "declined", &turn).compensated_by("undo", &3);
     let refused = declined.once(|_| async { Err::<String, _>(Classified::lasting("no".to_owned())) }).await;
     assert!(refused.is_err());
@@ -68,6 +62,11 @@ async fn saga(engine: &Engine) -> (GroupHandle, Turn) {
     (group, turn)
 }
 
+fn unwinding(group: &GroupHandle, inverses: &Compensations) -> impl Future<Output = Unwound> + Send + use<> {
+    let (group, inverses) = (group.clone(), inverses.clone());
+    async move { group.unwind(&inverses).await.unwrap() }
+}
+
 fn plan_of(unwound: Unwound) -> (Unwinding, Vec<(u64, StepState)>) {
     match unwound {
         Unwound::Plan { state, plan } => (state, plan.steps.iter().map(|step| (step.ordinal, step.state)).collect()),
@@ -75,9 +74,8 @@ fn plan_of(unwound: Unwound) -> (Unwinding, Vec<(u64, StepState)>) {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_saga_is_undone_from_its_last_step_to_its_first() {
-    let world = World::new();
+pub async fn a_saga_is_undone_from_its_last_step_to_its_first(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let (group, _) = saga(&engine).await;
     let undone = Arc::default();
@@ -93,32 +91,22 @@ async fn a_saga_is_undone_from_its_last_step_to_its_first() {
 
 /// The process that undoes dies after each of its writes in turn, and another one goes on. With inverses that forward
 /// their key, each is applied once and in order, wherever it died.
-#[tokio::test(start_paused = true)]
-async fn crashed_between_any_two_steps_each_inverse_happens_once_and_in_order() {
+pub async fn crashed_between_any_two_steps_each_inverse_happens_once_and_in_order(stage: &Stage) {
     let mut crashes = 0;
     for writes in 0.. {
-        let world = World::new();
+        let world = stage.world().await;
         let engine = world.engine();
         let (group, _) = saga(&engine).await;
         let undone: Arc<Undone> = Arc::default();
         let inverses = inverses(&undone, Effect::Idempotent);
-        let gate = world.store.hold_swaps();
-        gate.add_permits(writes);
-        let unwinding = tokio::spawn({
-            let (group, inverses) = (group.clone(), inverses.clone());
-            async move { group.unwind(&inverses).await }
-        });
-        settle().await;
-        let finished = unwinding.is_finished();
-        unwinding.abort();
-        world.store.hold_nothing();
+        let finished = dies_after(&world, writes, unwinding(&group, &inverses)).await.is_some();
         let so_far = undone.ordinals();
         assert!([5, 2, 1].starts_with(&so_far), "died after {writes} writes: {so_far:?}");
         if !so_far.is_empty() {
             // The plan is written before the first inverse runs, and is the one that is gone on with.
             assert!(group.plan().await.unwrap().is_some(), "died after {writes} writes: an inverse ran without a plan");
         }
-        world.clock.jump(3_600_000);
+        world.jump(3_600_000).await;
         let other = world.engine().group("acme", "trip").unwrap();
         let (state, _) = plan_of(soon(other.unwind(&inverses)).await.unwrap());
         assert_eq!((state, undone.ordinals()), (Unwinding::Completed, vec![5, 2, 1]), "died after {writes} writes");
@@ -132,26 +120,16 @@ async fn crashed_between_any_two_steps_each_inverse_happens_once_and_in_order() 
 
 /// The same with inverses of which nothing is known: none is run a second time by itself. What may have happened waits
 /// for a person, and holds up what is behind it.
-#[tokio::test(start_paused = true)]
-async fn an_inverse_that_may_have_happened_is_not_run_again_but_shown_to_a_person() {
+pub async fn an_inverse_that_may_have_happened_is_not_run_again_but_shown_to_a_person(stage: &Stage) {
     let (mut manual, mut completed) = (0, 0);
     for writes in 0.. {
-        let world = World::new();
+        let world = stage.world().await;
         let engine = world.engine();
         let (group, _) = saga(&engine).await;
         let undone: Arc<Undone> = Arc::default();
         let inverses = inverses(&undone, Effect::Unsafe);
-        let gate = world.store.hold_swaps();
-        gate.add_permits(writes);
-        let unwinding = tokio::spawn({
-            let (group, inverses) = (group.clone(), inverses.clone());
-            async move { group.unwind(&inverses).await }
-        });
-        settle().await;
-        let finished = unwinding.is_finished();
-        unwinding.abort();
-        world.store.hold_nothing();
-        world.clock.jump(3_600_000);
+        let finished = dies_after(&world, writes, unwinding(&group, &inverses)).await.is_some();
+        world.jump(3_600_000).await;
         let engine = world.engine();
         let other = engine.group("acme", "trip").unwrap();
         let unwound = soon(other.unwind(&inverses)).await.unwrap();
@@ -177,13 +155,12 @@ async fn an_inverse_that_may_have_happened_is_not_run_again_but_shown_to_a_perso
 }
 
 /// A member is in doubt, or under way: what it did cannot be planned for. Nothing is undone before that is settled.
-#[tokio::test(start_paused = true)]
-async fn nothing_is_undone_while_a_member_is_in_doubt() {
-    let world = World::new();
+pub async fn nothing_is_undone_while_a_member_is_in_doubt(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let (group, turn) = saga(&engine).await;
     let lost = begin(member(&engine, "lost", &turn).compensated_by("undo", &6)).await;
-    world.clock.jump(3_600_000);
+    world.jump(3_600_000).await;
     let undone: Arc<Undone> = Arc::default();
     let inverses = inverses(&undone, Effect::Unsafe);
     let unwound = group.unwind(&inverses).await.unwrap();
@@ -198,42 +175,31 @@ async fn nothing_is_undone_while_a_member_is_in_doubt() {
 }
 
 /// A member is under way when the group is undone: it is waited for, and undone with the rest.
-#[tokio::test(start_paused = true)]
-async fn a_member_under_way_is_waited_for() {
-    let world = World::new();
+pub async fn a_member_under_way_is_waited_for(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let (group, turn) = saga(&engine).await;
     let slow = begin(member(&engine, "slow", &turn).compensated_by("undo", &6)).await;
     let undone: Arc<Undone> = Arc::default();
-    let unwinding = tokio::spawn({
-        let (group, inverses) = (group.clone(), inverses(&undone, Effect::Unsafe));
-        async move { group.unwind(&inverses).await }
-    });
-    settle().await;
+    let unwinding = tokio::spawn(unwinding(&group, &inverses(&undone, Effect::Unsafe)));
+    world.settle().await;
     assert!(undone.asked.lock().is_empty());
     assert!(slow.complete(&engine, done("1")).await.unwrap().is_done());
-    assert_eq!(plan_of(soon(unwinding).await.unwrap().unwrap()).0, Unwinding::Completed);
+    assert_eq!(plan_of(soon(unwinding).await.unwrap()).0, Unwinding::Completed);
     assert_eq!(undone.ordinals(), [6, 5, 2, 1]);
 }
 
 /// A process dies between the mark of a start and the group's answer. The group does not list it, so it has not run, and
 /// must not hold up the undoing of all the others.
-#[tokio::test(start_paused = true)]
-async fn a_start_that_died_before_it_was_listed_does_not_hold_up_the_rest() {
-    let world = World::new();
+pub async fn a_start_that_died_before_it_was_listed_does_not_hold_up_the_rest(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let (group, turn) = saga(&engine).await;
     let ticket = begin(member(&engine, "died", &turn).compensated_by("undo", &6).not_started()).await;
-    let gate = world.store.hold_swaps();
-    let dying = tokio::spawn({
-        let (engine, ticket) = (engine.clone(), ticket.clone());
-        async move { ticket.start(&engine).await }
-    });
-    settle().await;
+    let (gate, dying) = fences::held_up(&world, &engine, &ticket).await;
     dying.abort();
     drop(gate);
-    world.store.hold_nothing();
-    world.clock.jump(3_600_000);
+    world.jump(3_600_000).await;
     assert_eq!(state(&engine, &ticket.id()).await, StateName::InDoubt);
     let undone: Arc<Undone> = Arc::default();
     let (state_now, _) = plan_of(group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap());
@@ -242,12 +208,10 @@ async fn a_start_that_died_before_it_was_listed_does_not_hold_up_the_rest() {
 }
 
 /// One inverse fails for good, one is known to nobody, one step has none: each has its state, and the rest is undone.
-#[tokio::test(start_paused = true)]
-async fn what_cannot_be_undone_is_said_and_the_rest_is() {
-    let world = World::new();
+pub async fn what_cannot_be_undone_is_said_and_the_rest_is(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
-    let group = engine.group("acme", "trip").unwrap();
-    let turn = group.create().await.unwrap();
+    let (group, turn) = group(&engine, "trip").await;
     pay(member(&engine, "a", &turn).compensated_by("undo", &1), "A").await.unwrap();
     pay(member(&engine, "b", &turn).compensated_by("fails", &2), "B").await.unwrap();
     pay(member(&engine, "c", &turn).effect(Effect::Irreversible), "C").await.unwrap();
@@ -258,8 +222,7 @@ async fn what_cannot_be_undone_is_said_and_the_rest_is() {
     assert_eq!(state, Unwinding::Partial);
     assert_eq!(steps, [(2, StepState::Failed), (1, StepState::Done)]);
 
-    let group = engine.group("acme", "other").unwrap();
-    let turn = group.create().await.unwrap();
+    let (group, turn) = super::group(&engine, "other").await;
     pay(member(&engine, "d", &turn).compensated_by("nobody-knows", &1), "D").await.unwrap();
     let (state, _) = plan_of(group.unwind(&inverses).await.unwrap());
     assert_eq!(state, Unwinding::Manual);
@@ -270,12 +233,10 @@ async fn what_cannot_be_undone_is_said_and_the_rest_is() {
 }
 
 /// An inverse fails for now: it is tried again, and where that does not help, later, from where it stood.
-#[tokio::test(start_paused = true)]
-async fn an_inverse_that_fails_for_now_is_gone_on_with_later() {
-    let world = World::new();
+pub async fn an_inverse_that_fails_for_now_is_gone_on_with_later(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
-    let group = engine.group("acme", "trip").unwrap();
-    let turn = group.create().await.unwrap();
+    let (group, turn) = group(&engine, "trip").await;
     pay(member(&engine, "a", &turn).compensated_by("undo", &1), "A").await.unwrap();
     pay(member(&engine, "b", &turn).compensated_by("flaky", &2), "B").await.unwrap();
     let undone: Arc<Undone> = Arc::default();
@@ -300,9 +261,8 @@ async fn an_inverse_that_fails_for_now_is_gone_on_with_later() {
 }
 
 /// An inverse that was done long ago is not done again because its own record has expired: the group was still open.
-#[tokio::test(start_paused = true)]
-async fn an_inverse_is_remembered_as_long_as_its_group_is_undone() {
-    let world = World::new();
+pub async fn an_inverse_is_remembered_as_long_as_its_group_is_undone(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let (group, _) = saga(&engine).await;
     let undone: Arc<Undone> = Arc::default();
@@ -310,21 +270,18 @@ async fn an_inverse_is_remembered_as_long_as_its_group_is_undone() {
     // Dies after the last inverse took effect and was recorded, before the plan says so.
     let gate = world.store.hold_swaps();
     let mut writes = 0;
-    let unwinding = tokio::spawn({
-        let (group, inverses) = (group.clone(), inverses.clone());
-        async move { group.unwind(&inverses).await }
-    });
+    let unwinding = tokio::spawn(unwinding(&group, &inverses));
     while undone.asked.lock().is_empty() {
         gate.add_permits(1);
         writes += 1;
-        settle().await;
+        world.settle().await;
         assert!(writes < 100);
     }
     // One more write is on its way: the record of the inverse.
     unwinding.abort();
     world.store.hold_nothing();
-    settle().await;
-    world.clock.jump(40 * 86_400_000);
+    world.settle().await;
+    world.jump(40 * 86_400_000).await;
     let engine = world.engine();
     engine.sweep().await.unwrap();
     let other = engine.group("acme", "trip").unwrap();
@@ -335,25 +292,23 @@ async fn an_inverse_is_remembered_as_long_as_its_group_is_undone() {
 
 /// C9: a probe says that the effect has not happened, the paused owner wakes and acts. *Not applied* opens the operation
 /// only if the effect is prevented or the owner can no longer act, also for members of a group.
-#[tokio::test(start_paused = true)]
-async fn c9_not_applied_is_not_enough_while_the_owner_may_wake() {
+pub async fn c9_not_applied_is_not_enough_while_the_owner_may_wake(stage: &Stage) {
     use hapax_engine::{Certainty, Found, Probed};
     for (found, opens) in [
         (Found::NotAppliedYet, false),
         (Found::NotApplied(Certainty::Prevented), true),
         (Found::NotApplied(Certainty::OwnerGone), true),
     ] {
-        let world = World::new();
+        let world = stage.world().await;
         let answer = found.clone();
         let probe = move |_| {
             let answer = answer.clone();
             async move { answer }
         };
         let engine = world.builder().probe("pay", probe).build().unwrap();
-        let group = engine.group("acme", "trip").unwrap();
-        let turn = group.create().await.unwrap();
+        let (_, turn) = group(&engine, "trip").await;
         let paused = begin(member(&engine, "k", &turn).compensated_by("undo", &1)).await;
-        world.clock.jump(3_600_000);
+        world.jump(3_600_000).await;
         let probed = engine.probe(&paused.id()).await.unwrap();
         let stays = state(&engine, &paused.id()).await;
         assert_eq!(
@@ -367,14 +322,12 @@ async fn c9_not_applied_is_not_enough_while_the_owner_may_wake() {
 }
 
 /// An operator opens a doubtful member for another attempt: a person's word, and the group lists the new attempt.
-#[tokio::test(start_paused = true)]
-async fn a_member_that_is_run_again_is_undone_once() {
-    let world = World::new();
+pub async fn a_member_that_is_run_again_is_undone_once(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
-    let group = engine.group("acme", "trip").unwrap();
-    let turn = group.create().await.unwrap();
+    let (group, turn) = group(&engine, "trip").await;
     let lost = begin(member(&engine, "k", &turn).compensated_by("undo", &2)).await;
-    world.clock.jump(3_600_000);
+    world.jump(3_600_000).await;
     let version = engine.version(&lost.id()).await.unwrap();
     let resolution = Resolution::Open(Posture::OperatorAccepted);
     let resolve = Resolve { version, resolution, actor: "ops".into(), reason: "it did not arrive".into() };

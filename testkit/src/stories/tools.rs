@@ -1,8 +1,10 @@
+//! From a tool's declaration to a protected call.
+
 use hapax_core::{Effect, StateName};
 use hapax_engine::{Compensations, Engine, GroupHandle, OnceError, Tool, ToolError, Turn};
 use serde_json::{Value, json};
 
-use crate::support::{Failed, World, state};
+use super::{Failed, Stage, pay, state};
 
 const REFUND: &str = r#"{
     "name": "refund",
@@ -25,9 +27,8 @@ async fn run(tool: &Tool, engine: &Engine, turn: &Turn, args: &Value) -> Result<
 }
 
 /// The model words its reason otherwise on the retry. It is the same refund; with another amount it is not.
-#[tokio::test(start_paused = true)]
-async fn a_reworded_call_is_the_same_call_and_a_changed_one_is_not() {
-    let engine = World::new().engine();
+pub async fn a_reworded_call_is_the_same_call_and_a_changed_one_is_not(stage: &Stage) {
+    let engine = stage.engine().await;
     let tool = Tool::from_json(REFUND).unwrap();
     let (_, turn) = turn(&engine, "talk").await;
     let first = json!({ "order_id": 123, "amount": 10, "reason": "it broke" });
@@ -40,9 +41,8 @@ async fn a_reworded_call_is_the_same_call_and_a_changed_one_is_not() {
 }
 
 /// The same order in another conversation is another action; for another tenant it is nobody's business.
-#[tokio::test(start_paused = true)]
-async fn a_turn_group_bounds_what_counts_as_the_same_action() {
-    let engine = World::new().engine();
+pub async fn a_turn_group_bounds_what_counts_as_the_same_action(stage: &Stage) {
+    let engine = stage.engine().await;
     let tool = Tool::from_json(REFUND).unwrap();
     let args = json!({ "order_id": 123 });
     let (group, first) = turn(&engine, "talk").await;
@@ -57,13 +57,12 @@ async fn a_turn_group_bounds_what_counts_as_the_same_action() {
     // Outside of any conversation: once for the tenant.
     for replayed in [false, true] {
         let call = tool.call_for::<Failed>(&engine, "acme", &args).unwrap();
-        assert_eq!(crate::support::pay(call, "x").await.unwrap().replayed, replayed);
+        assert_eq!(pay(call, "x").await.unwrap().replayed, replayed);
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_names_the_call_has_to_be_there() {
-    let engine = World::new().engine();
+pub async fn what_names_the_call_has_to_be_there(stage: &Stage) {
+    let engine = stage.engine().await;
     let (_, turn) = turn(&engine, "talk").await;
     let by_template = Tool::from_json(r#"{"name": "t", "business_key": "order:{args.order_id}"}"#).unwrap();
     let by_identity = Tool::from_json(r#"{"name": "t", "identity": ["/order_id"]}"#).unwrap();
@@ -86,9 +85,8 @@ async fn what_names_the_call_has_to_be_there() {
 }
 
 /// A tool says with its declaration what undoes it, and where in its answer the input stands.
-#[tokio::test(start_paused = true)]
-async fn a_tool_is_undone_by_what_it_declared() {
-    let engine = World::new().engine();
+pub async fn a_tool_is_undone_by_what_it_declared(stage: &Stage) {
+    let engine = stage.engine().await;
     let declared =
         r#"{"name": "book", "identity": ["/room"], "compensation": {"name": "cancel", "input": "/booking"}}"#;
     let tool = Tool::from_json(declared).unwrap();

@@ -1,4 +1,4 @@
-//! The refund of seed 004: "Refund my order", then "Order #12345" half a second later.
+//! The refund of a conversation: "Refund my order", then "Order #12345" half a second later.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use hapax_engine::{Engine, OnceError, Tool, ToolError, Turn};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::support::{Failed, World, settle, soon, state};
+use super::{Failed, Stage, dies_after, soon, state};
 
 /// A bank that knows keys, as the real ones do: the same key is the same refund.
 #[derive(Default)]
-struct Bank {
-    refunds: Mutex<Vec<(String, Value)>>,
-    asked: Mutex<u32>,
+pub(super) struct Bank {
+    pub(super) refunds: Mutex<Vec<(String, Value)>>,
+    pub(super) asked: Mutex<u32>,
 }
 
 impl Bank {
@@ -28,78 +28,45 @@ impl Bank {
     }
 }
 
-fn tool(effect: &str) -> Tool {
+pub(super) fn tool(effect: &str) -> Tool {
     let declared = format!(
         r#"{{"name": "refund", "business_key": "order:{{args.order}}", "narrative": ["/why"], "effect": "{effect}"}}"#
     );
     Tool::from_json(&declared).unwrap()
 }
 
-async fn refund(
+pub(super) fn refund(
     engine: &Engine,
     tool: &Tool,
     bank: &Arc<Bank>,
     turn: &Turn,
     order: u32,
     why: &str,
-) -> Result<String, ToolError<Failed>> {
-    let (bank, args) = (Arc::clone(bank), json!({ "order": order, "why": why }));
+) -> impl Future<Output = Result<String, ToolError<Failed>>> + Send + use<> {
+    let (engine, tool, bank, turn) = (engine.clone(), tool.clone(), Arc::clone(bank), turn.clone());
+    let args = json!({ "order": order, "why": why });
     let called = args["order"].clone();
     let run = move |ticket: hapax_engine::Ticket| async move {
         tokio::task::yield_now().await;
         Ok::<_, Failed>(bank.refund(ticket.downstream_key(), &called))
     };
-    Ok(tool.run(engine, turn, &args, run).await?.value)
-}
-
-/// The turn is restarted with both messages, and the one that was restarted also reaches the refund: two processes, real
-/// threads, fifty times. One refund, both callers the same answer.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn one_refund_and_both_callers_the_same_answer() {
-    for effect in ["idempotent", "irreversible", "unsafe"] {
-        for _ in 0..50 {
-            let world = World::new();
-            let (first, second) = (world.engine(), world.engine());
-            let (tool, bank) = (tool(effect), Arc::new(Bank::default()));
-            let turn = first.group("acme", "talk").unwrap().create().await.unwrap();
-            let original = tokio::spawn({
-                let (engine, tool, bank, turn) = (first.clone(), tool.clone(), Arc::clone(&bank), turn.clone());
-                async move { refund(&engine, &tool, &bank, &turn, 12345, "asked for it").await }
-            });
-            let restarted = tokio::spawn({
-                let (engine, tool, bank, turn) = (second.clone(), tool.clone(), Arc::clone(&bank), turn.clone());
-                async move { refund(&engine, &tool, &bank, &turn, 12345, "the customer wants their money back").await }
-            });
-            let (original, restarted) = (soon(original).await.unwrap(), soon(restarted).await.unwrap());
-            assert_eq!(original.unwrap(), restarted.unwrap());
-            assert_eq!((bank.refunds.lock().len(), *bank.asked.lock()), (1, 1));
-        }
-    }
+    async move { Ok(tool.run(&engine, &turn, &args, run).await?.value) }
 }
 
 /// The process of the original turn dies after each of its writes in turn; the restarted one goes on. With the key
 /// forwarded to a bank that knows keys there is one refund and one answer, wherever it died.
-#[tokio::test(start_paused = true)]
-async fn wherever_the_first_process_dies_there_is_one_refund() {
+pub async fn wherever_the_first_process_dies_there_is_one_refund(stage: &Stage) {
     for effect in [Effect::Idempotent, Effect::Irreversible, Effect::Unsafe, Effect::Compensatable] {
         let mut died = 0;
         for writes in 0.. {
-            let world = World::new();
+            let world = stage.world().await;
             let engine = world.engine();
             let (tool, bank) = (tool(effect.name()), Arc::new(Bank::default()));
             let turn = engine.group("acme", "talk").unwrap().create().await.unwrap();
-            let gate = world.store.hold_swaps();
-            gate.add_permits(writes);
-            let original = tokio::spawn({
-                let (engine, tool, bank, turn) = (engine.clone(), tool.clone(), Arc::clone(&bank), turn.clone());
-                async move { refund(&engine, &tool, &bank, &turn, 12345, "").await }
-            });
-            settle().await;
-            let finished = original.is_finished();
-            original.abort();
-            world.store.hold_nothing();
+            let original = refund(&engine, &tool, &bank, &turn, 12345, "");
+            let finished = dies_after(&world, writes, original).await.is_some();
             let moved = bank.refunds.lock().len();
-            world.clock.jump(3_600_000);
+            world.jump(3_600_000).await;
             let other = world.engine();
             let again = refund(&other, &tool, &bank, &turn, 12345, "again").await;
             match again {
@@ -124,23 +91,19 @@ async fn wherever_the_first_process_dies_there_is_one_refund() {
 
 /// "123", then "actually 456": the superseded turn comes to its refund late, at each moment there is. It is fenced before
 /// the effect, or it had started and the supersede says so.
-#[tokio::test(start_paused = true)]
-async fn the_corrected_refund_fences_the_late_call_or_is_told_of_it() {
+pub async fn the_corrected_refund_fences_the_late_call_or_is_told_of_it(stage: &Stage) {
     let (mut fenced, mut told) = (0, 0);
     for writes in 0..8 {
         for effect in Effect::ALL {
-            let world = World::new();
+            let world = stage.world().await;
             let engine = world.engine();
             let (tool, bank) = (tool(effect.name()), Arc::new(Bank::default()));
             let group = engine.group("acme", "talk").unwrap();
             let first = group.create().await.unwrap();
             let gate = world.store.hold_swaps();
             gate.add_permits(writes);
-            let late = tokio::spawn({
-                let (engine, tool, bank, turn) = (engine.clone(), tool.clone(), Arc::clone(&bank), first.clone());
-                async move { refund(&engine, &tool, &bank, &turn, 123, "").await }
-            });
-            settle().await;
+            let late = tokio::spawn(refund(&engine, &tool, &bank, &first, 123, ""));
+            world.settle().await;
             world.store.hold_nothing();
             let superseded = group.supersede().await;
             gate.add_permits(100);

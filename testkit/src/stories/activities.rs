@@ -1,7 +1,6 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::SeqCst},
-};
+//! Calls that a run makes outside.
+
+use std::sync::Arc;
 
 use hapax_core::{
     Effect, Millis, StateName,
@@ -12,7 +11,7 @@ use hapax_engine::{
     Activity, ActivityError, Answered, EffectState, Engine, NoAnswer, OnceError, Performed, Place, Settled, StreamBegun,
 };
 
-use crate::support::{self, World, state};
+use super::{Stage, sleep, state};
 
 const CHARGE: Place<'_> = Place { run: "run-1", node: "n1", ordinal: 0, provider: "stripe:create-charge" };
 const MAIL: Place<'_> = Place { run: "run-1", node: "n2", ordinal: 0, provider: "mail:send" };
@@ -25,14 +24,13 @@ async fn never(activity: Activity) -> Result<Performed, ActivityError> {
     activity.perform(|_| async { panic!("the provider was called a second time") }).await
 }
 
-fn mail(engine: &Engine, effect: Effect) -> Activity {
+pub(super) fn mail(engine: &Engine, effect: Effect) -> Activity {
     engine.activity("acme", &MAIL).effect(effect)
 }
 
 /// A node is retried: the provider must not be called again, and the executor gets the answer of the first time.
-#[tokio::test(start_paused = true)]
-async fn a_retried_node_gets_the_recorded_answer() {
-    let world = World::new();
+pub async fn a_retried_node_gets_the_recorded_answer(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let sent = answer(mail(&engine, Effect::Unsafe), 202, "{\"id\":7}").await.unwrap();
     assert!(!sent.replayed);
@@ -42,16 +40,15 @@ async fn a_retried_node_gets_the_recorded_answer() {
         assert_eq!((again.answer.status, again.answer.body()), (202, &b"{\"id\":7}"[..]));
     }
     // For 14 days, and not a day longer.
-    world.clock.jump(14 * 86_400_000 - 1_000);
+    world.jump(14 * 86_400_000 - 1_000).await;
     assert!(never(mail(&engine, Effect::Unsafe)).await.is_ok());
-    world.clock.jump(2_000);
+    world.jump(2_000).await;
     assert!(!answer(mail(&engine, Effect::Unsafe), 202, "x").await.unwrap().replayed);
 }
 
 /// A declined card is an answer: retried as if it had never been, it would be charged by another route.
-#[tokio::test(start_paused = true)]
-async fn a_final_refusal_is_recorded_like_any_answer() {
-    let engine = World::new().engine();
+pub async fn a_final_refusal_is_recorded_like_any_answer(stage: &Stage) {
+    let engine = stage.engine().await;
     for (ordinal, status) in [400, 401, 402, 403, 404, 409, 422].into_iter().enumerate() {
         let activity = || engine.activity("acme", &Place { ordinal: ordinal as u64, ..MAIL });
         let first = answer(activity(), status, "declined").await.unwrap();
@@ -61,14 +58,13 @@ async fn a_final_refusal_is_recorded_like_any_answer() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn passing_failures_may_be_tried_again_and_doubtful_ones_may_not() {
+pub async fn passing_failures_may_be_tried_again_and_doubtful_ones_may_not(stage: &Stage) {
     for effect in Effect::ALL {
         let careful = matches!(effect, Effect::Compensatable | Effect::Irreversible);
         for (status, passing) in
             [(425, true), (429, true), (503, true), (408, !careful), (500, !careful), (507, !careful)]
         {
-            let engine = World::new().engine();
+            let engine = stage.engine().await;
             let failed = answer(mail(&engine, effect), status, "busy").await;
             let id = mail(&engine, effect).id().unwrap();
             if passing {
@@ -80,7 +76,7 @@ async fn passing_failures_may_be_tried_again_and_doubtful_ones_may_not() {
             }
         }
         for status in [502, 504] {
-            let engine = World::new().engine();
+            let engine = stage.engine().await;
             assert!(matches!(answer(mail(&engine, effect), status, "").await, Err(ActivityError::Unknown(_))));
             let expected = if effect.may_rerun() { StateName::Open } else { StateName::InDoubt };
             assert_eq!(state(&engine, &mail(&engine, effect).id().unwrap()).await, expected, "{status} of {effect}");
@@ -89,9 +85,8 @@ async fn passing_failures_may_be_tried_again_and_doubtful_ones_may_not() {
 }
 
 /// The call never left: nothing is remembered. It was lost on the way: then nobody may call again.
-#[tokio::test(start_paused = true)]
-async fn what_was_not_sent_leaves_nothing_and_what_was_lost_leaves_a_doubt() {
-    let engine = World::new().engine();
+pub async fn what_was_not_sent_leaves_nothing_and_what_was_lost_leaves_a_doubt(stage: &Stage) {
+    let engine = stage.engine().await;
     let unsent =
         mail(&engine, Effect::Irreversible).perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await;
     assert!(matches!(unsent, Err(ActivityError::NoAnswer(NoAnswer::NotSent(_)))));
@@ -104,10 +99,9 @@ async fn what_was_not_sent_leaves_nothing_and_what_was_lost_leaves_a_doubt() {
 
 /// Within its window Stripe answers the same key with the same charge: a lost call is made again, with the same key,
 /// whatever its class. Beyond it the same would be a second charge.
-#[tokio::test(start_paused = true)]
-async fn a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_beyond() {
+pub async fn a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_beyond(stage: &Stage) {
     for effect in Effect::ALL {
-        let world = World::new();
+        let world = stage.world().await;
         let engine = world.engine();
         let charge = || engine.activity("acme", &CHARGE).effect(effect);
         let keys = Arc::new(parking_lot::Mutex::new(Vec::new()));
@@ -120,13 +114,13 @@ async fn a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_
         };
         for _ in 0..3 {
             assert!(lose(Arc::clone(&keys)).await.is_err());
-            world.clock.jump(7 * 3_600_000);
+            world.jump(7 * 3_600_000).await;
         }
         assert_eq!(keys.lock().len(), 3, "{effect}");
         let sent = keys.lock().clone();
         assert!(sent.iter().all(|key| key == &sent[0]), "every attempt shows the same key");
         // 21 hours after the first call; at 22 it is over, well before Stripe forgets at 24.
-        world.clock.jump(3_600_000 + 1);
+        world.jump(3_600_000 + 1).await;
         let beyond = charge().perform(|_| async { Ok(Answered::new(200, "a second charge")) }).await;
         if effect.may_rerun() {
             assert!(beyond.is_ok(), "{effect}");
@@ -141,9 +135,8 @@ async fn a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_
 }
 
 /// Two runs come to the same charge of the same order: known by the business, it is one.
-#[tokio::test(start_paused = true)]
-async fn a_business_key_comes_before_the_place() {
-    let engine = World::new().engine();
+pub async fn a_business_key_comes_before_the_place(stage: &Stage) {
+    let engine = stage.engine().await;
     let in_run = |run| engine.activity("acme", &Place { run, ..CHARGE });
     answer(in_run("run-1").business_key("order-17"), 200, "charged").await.unwrap();
     assert!(never(in_run("run-2").business_key("order-17")).await.unwrap().replayed);
@@ -153,9 +146,8 @@ async fn a_business_key_comes_before_the_place() {
     assert!(!answer(other, 200, "theirs").await.unwrap().replayed);
 }
 
-#[tokio::test(start_paused = true)]
-async fn ids_of_other_systems_are_taken_over_by_their_recipe() {
-    let engine = World::new().engine();
+pub async fn ids_of_other_systems_are_taken_over_by_their_recipe(stage: &Stage) {
+    let engine = stage.engine().await;
     let recipe = Recipe::named("openwop.activity.v2").unwrap();
     let fields = [
         ("tenant", Field::Text("acme")),
@@ -170,30 +162,8 @@ async fn ids_of_other_systems_are_taken_over_by_their_recipe() {
     assert_ne!(activity().id().unwrap(), engine.activity("acme", &CHARGE).id().unwrap());
 }
 
-/// Eight executors of one node at once, on real threads: one call, one answer for all.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn eight_executors_of_one_node_make_one_call() {
-    let engine = World::new().engine();
-    let calls = Arc::new(AtomicU32::new(0));
-    let tasks: Vec<_> = (0..8)
-        .map(|_| {
-            let (activity, calls) = (mail(&engine, Effect::Unsafe), Arc::clone(&calls));
-            tokio::spawn(activity.perform(move |_| async move {
-                let number = calls.fetch_add(1, SeqCst);
-                tokio::task::yield_now().await;
-                Ok(Answered::new(200, format!("call {number}")))
-            }))
-        })
-        .collect();
-    for task in tasks {
-        assert_eq!(support::soon(task).await.unwrap().unwrap().answer.body(), b"call 0");
-    }
-    assert_eq!(calls.load(SeqCst), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_lists_what_it_did_and_what_escaped_it() {
-    let world = World::new();
+pub async fn a_run_lists_what_it_did_and_what_escaped_it(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let at = |ordinal| engine.activity("acme", &Place { run: "run-9", ordinal, ..MAIL }).effect(Effect::Irreversible);
     answer(at(0), 200, "done").await.unwrap();
@@ -212,39 +182,43 @@ async fn a_run_lists_what_it_did_and_what_escaped_it() {
 }
 
 /// A stream is too long to keep. That it was made and how it ended is: a retry must not pay for it again unasked.
-#[tokio::test(start_paused = true)]
-async fn a_stream_is_recorded_by_its_start_and_its_end() {
-    for reinvoke in [false, true] {
-        let world = World::new();
-        let mut policy = hapax_core::Preset::Activity.policy();
-        if reinvoke {
-            policy.capture.on_uncaptured = OnUncaptured::Reinvoke;
-        }
-        policy.lease = Millis::from_secs(10);
-        let engine = world.builder().policy("activity", policy).build().unwrap();
-        for effect in Effect::ALL {
-            let activity = || engine.activity("acme", &Place { node: effect.name(), ..MAIL }).effect(effect);
-            let StreamBegun::Open(stream) = activity().stream().await.unwrap() else { panic!("it is new") };
-            // Longer than its lease, which is kept meanwhile.
-            support::sleep(60_000).await;
-            assert_eq!(state(&engine, &stream.outgoing().ticket().id()).await, StateName::Pending);
-            let key = stream.outgoing().key().to_owned();
-            assert!(matches!(stream.end(200, 99, [7; 32]).await, Settled::Recorded));
-            match activity().stream().await.unwrap() {
-                StreamBegun::Finished { length, digest } => {
-                    assert_eq!((length, digest), (99, [7; 32]));
-                    assert!(!reinvoke || !effect.may_rerun(), "{effect}");
-                }
-                StreamBegun::Again(outgoing) => {
-                    assert!(reinvoke && effect.may_rerun(), "{effect}");
-                    assert_eq!(outgoing.key(), key);
-                }
-                other @ (StreamBegun::Open(_) | StreamBegun::Told(_)) => panic!("{other:?}"),
-            }
-        }
-        let StreamBegun::Open(broken) = engine.activity("acme", &MAIL).stream().await.unwrap() else { panic!("new") };
-        let id = broken.outgoing().ticket().id();
-        assert!(matches!(broken.broken("reset by peer").await, Settled::Recorded));
-        assert_eq!(state(&engine, &id).await, StateName::InDoubt);
+pub async fn a_stream_is_recorded_by_its_start_and_its_end(stage: &Stage) {
+    tokio::join!(streams(stage, OnUncaptured::Refuse), streams(stage, OnUncaptured::Reinvoke));
+}
+
+async fn streams(stage: &Stage, on_uncaptured: OnUncaptured) {
+    let world = stage.world().await;
+    let mut policy = hapax_core::Preset::Activity.policy();
+    policy.capture.on_uncaptured = on_uncaptured;
+    policy.lease = Millis::from_secs(3);
+    let engine = world.builder().policy("activity", policy).build().unwrap();
+    let activity = |effect: Effect| engine.activity("acme", &Place { node: effect.name(), ..MAIL }).effect(effect);
+    let mut open = Vec::new();
+    for effect in Effect::ALL {
+        let StreamBegun::Open(stream) = activity(effect).stream().await.unwrap() else { panic!("it is new") };
+        open.push((effect, stream));
     }
+    // Longer than the lease, which is kept meanwhile.
+    sleep(4_000).await;
+    for (effect, stream) in open {
+        assert_eq!(state(&engine, &stream.outgoing().ticket().id()).await, StateName::Pending);
+        let key = stream.outgoing().key().to_owned();
+        assert!(matches!(stream.end(200, 99, [7; 32]).await, Settled::Recorded));
+        let reinvoked = on_uncaptured == OnUncaptured::Reinvoke && effect.may_rerun();
+        match activity(effect).stream().await.unwrap() {
+            StreamBegun::Finished { length, digest } => {
+                assert_eq!((length, digest), (99, [7; 32]));
+                assert!(!reinvoked, "{effect}");
+            }
+            StreamBegun::Again(outgoing) => {
+                assert!(reinvoked, "{effect}");
+                assert_eq!(outgoing.key(), key);
+            }
+            other @ (StreamBegun::Open(_) | StreamBegun::Told(_)) => panic!("{other:?}"),
+        }
+    }
+    let StreamBegun::Open(broken) = engine.activity("acme", &MAIL).stream().await.unwrap() else { panic!("new") };
+    let id = broken.outgoing().ticket().id();
+    assert!(matches!(broken.broken("reset by peer").await, Settled::Recorded));
+    assert_eq!(state(&engine, &id).await, StateName::InDoubt);
 }

@@ -1,3 +1,5 @@
+//! What was computed once and may be used again, or may not.
+
 use hapax_core::{
     Effect, Id,
     identity::{Dependencies, Fingerprint, TurnInput},
@@ -5,7 +7,7 @@ use hapax_core::{
 };
 use hapax_engine::{Engine, MemoAnswer, Memos};
 
-use crate::support::World;
+use super::*;
 
 const DECLARED: &str = r#"{
     "parsing": {"scope": "same_input"},
@@ -32,9 +34,8 @@ async fn kept(memos: &Memos, phase: &str, input: &Fingerprint, dep: &Fingerprint
 }
 
 /// The knowledge base moved on, the question did not. What was concluded from it before must not be used again.
-#[tokio::test(start_paused = true)]
-async fn a_memo_is_not_reused_when_any_dependency_moved() {
-    let engine = World::new().engine();
+pub async fn a_memo_is_not_reused_when_any_dependency_moved(stage: &Stage) {
+    let engine = stage.engine().await;
     let memos = memos(&engine);
     let (input, then) = (input(&engine, "refund my order"), engine.dep_fp(&DEPENDENCIES));
     for phase in ["intent_candidates", "tool_plan", "parsing"] {
@@ -62,9 +63,8 @@ async fn a_memo_is_not_reused_when_any_dependency_moved() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn never_is_never_and_what_is_not_declared_is_not_reused() {
-    let engine = World::new().engine();
+pub async fn never_is_never_and_what_is_not_declared_is_not_reused(stage: &Stage) {
+    let engine = stage.engine().await;
     let memos = memos(&engine);
     let (input, dep) = (input(&engine, "hi"), engine.dep_fp(&DEPENDENCIES));
     for (phase, why) in [("secrets", WhyRecompute::Never), ("unheard_of", WhyRecompute::NotDeclared)] {
@@ -79,9 +79,8 @@ async fn never_is_never_and_what_is_not_declared_is_not_reused() {
 }
 
 /// Results of tools are effects seen from behind: used again only if the operation that made them is keyed.
-#[tokio::test(start_paused = true)]
-async fn results_of_tools_are_reused_only_if_their_operation_is_keyed() {
-    let engine = World::new().engine();
+pub async fn results_of_tools_are_reused_only_if_their_operation_is_keyed(stage: &Stage) {
+    let engine = stage.engine().await;
     let memos = memos(&engine);
     let (input, dep) = (input(&engine, "hi"), engine.dep_fp(&DEPENDENCIES));
     assert!(!memos.keep("tool_results", &input, &dep, "value", None).await.unwrap());
@@ -100,9 +99,8 @@ async fn results_of_tools_are_reused_only_if_their_operation_is_keyed() {
     assert!(!lax.keep("tool_results", &input, &dep, "value", None).await.unwrap());
 }
 
-#[tokio::test(start_paused = true)]
-async fn other_inputs_other_tenants_and_old_memos_are_no_use() {
-    let world = World::new();
+pub async fn other_inputs_other_tenants_and_old_memos_are_no_use(stage: &Stage) {
+    let world = stage.world().await;
     let engine = world.engine();
     let memos = memos(&engine);
     let (mine, dep) = (input(&engine, "hi"), engine.dep_fp(&DEPENDENCIES));
@@ -117,17 +115,15 @@ async fn other_inputs_other_tenants_and_old_memos_are_no_use() {
     assert_eq!(kept(&memos, "parsing", &other, &dep).await, MemoAnswer::Recompute(WhyRecompute::NotKept));
     let theirs = engine.memos("other", DECLARED).unwrap();
     assert_eq!(kept(&theirs, "parsing", &mine, &dep).await, MemoAnswer::Recompute(WhyRecompute::NotKept));
-    world.clock.jump(86_400_000);
+    world.jump(86_400_000).await;
     let over = kept(&memos, "parsing", &mine, &dep).await;
     assert!(matches!(over, MemoAnswer::Recompute(WhyRecompute::Expired | WhyRecompute::NotKept)), "{over:?}");
     engine.sweep().await.unwrap();
     assert_eq!(kept(&memos, "parsing", &mine, &dep).await, MemoAnswer::Recompute(WhyRecompute::NotKept));
 }
 
-#[test]
-fn a_declaration_that_is_not_understood_is_refused() {
-    let engine =
-        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async { World::new().engine() });
+pub async fn a_declaration_that_is_not_understood_is_refused(stage: &Stage) {
+    let engine = stage.engine().await;
     for wrong in [
         "[]",
         "{",

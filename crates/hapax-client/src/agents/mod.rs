@@ -1,0 +1,24 @@
+//! What agents and workflows ask a daemon for: groups and turns, activities, tools, beats, memos, compensation.
+
+mod activity;
+mod beat;
+mod group;
+mod memo;
+mod saga;
+
+pub use activity::{Activity, Answer, Claimed, Outgoing, RunEffect};
+pub use beat::{Beat, Found, Gathered, Session};
+pub use group::{Group, GroupView, Reported, Superseded, Turn};
+pub use memo::{Dependencies, Input, MemoAnswer, Memos};
+pub use saga::{Inverse, Next, Plan, PlanStep};
+
+use data_encoding::HEXLOWER;
+
+use crate::error::Error;
+
+/// Fresh for each request, the same in every repetition of it.
+pub(crate) fn fresh_nonce() -> Result<String, Error> {
+    let mut nonce = [0; 16];
+    getrandom::fill(&mut nonce).map_err(|error| Error::Unexpected(error.to_string()))?;
+    Ok(HEXLOWER.encode(&nonce))
+}

@@ -1,0 +1,190 @@
+use hapax_core::{Recorded, State, Token};
+use hapax_engine::{Activity, Answered, Begun, Carrier, Claimed, EffectState, Place};
+use tokio::time::Instant;
+
+use super::{may_use, turn_of};
+use crate::{
+    api::{Found, Undone, effect_of, given_out, lease_of, nonce_of, noted, refused, said, told, undone, wait_of},
+    app::{App, Asked, Caller},
+    http::{Reply, answer, json},
+    metrics::Told,
+    problem::{Problem, store_down},
+    records,
+    wire::{
+        ActivityAnswer, ActivityReplay, ActivityRequest, ActivityTicket, ActivityVerdicts, AnswerRequest, EffectRow,
+        RunEffects,
+    },
+};
+
+const SURFACE: &str = "activity";
+/// A name that goes into an identity.
+const MOST_NAME: usize = 255;
+
+pub(super) async fn claim(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    may_use(&asked.caller, SURFACE)?;
+    let wanted: ActivityRequest = json(&asked.headers, asked.body, &app.limits).await?;
+    let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
+    let since = Instant::now();
+    let found = match activity(app, &asked.caller, &wanted).await {
+        Ok(activity) => ask(app, &asked.caller, activity, nonce).await,
+        Err(refused) => Err(refused),
+    };
+    said(app, &asked.caller, since, found)
+}
+
+async fn activity(app: &App, caller: &Caller, wanted: &ActivityRequest) -> Result<Activity, Problem> {
+    let names = [&wanted.run, &wanted.node, &wanted.provider];
+    if names.into_iter().chain(&wanted.business_key).any(|name| name.is_empty() || name.len() > MOST_NAME) {
+        return Err(Problem::bad_request("`run`, `node`, `provider` and `business_key` have from 1 to 255 bytes"));
+    }
+    let place = Place { run: &wanted.run, node: &wanted.node, ordinal: wanted.ordinal, provider: &wanted.provider };
+    let mut activity = app.engine.activity(&caller.identity.tenant, &place).providers(&app.providers);
+    activity = activity.principal(&caller.identity.principal);
+    if let Some(key) = &wanted.business_key {
+        activity = activity.business_key(key);
+    }
+    if let Some(effect) = effect_of(wanted.effect.as_deref())? {
+        activity = activity.effect(effect);
+    }
+    if let Some(request) = &wanted.request {
+        activity = activity.fingerprint(&**request);
+    }
+    if let Some(declared) = &wanted.compensation {
+        activity = match undone(declared)? {
+            Undone::By(name, input) => activity.compensated_by(name, &input),
+            Undone::FromOutcome(name, pointer) => activity.compensated_from_outcome(name, pointer),
+        };
+    }
+    if let Some(turn) = &wanted.turn {
+        activity = activity.in_turn(&turn_of(app, caller, turn).await?);
+    }
+    if let Some(lease) = wanted.lease_ms {
+        activity = activity.lease(lease_of(lease)?);
+    }
+    if let Some(wait) = wait_of(wanted.wait_ms)? {
+        activity = activity.wait(wait);
+    }
+    Ok(activity)
+}
+
+async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax_core::Nonce>) -> Found {
+    let (id, key_hash) = (activity.id()?, activity.key_hash()?);
+    noted(app, caller, SURFACE, id).await?;
+    let under_way = caller.identity.state.begin();
+    let activity =
+        if under_way.others >= app.limits.begins_per_tenant { activity.wait(hapax_engine::Wait::No) } else { activity };
+    let claimed = activity.claim(nonce).await;
+    drop(under_way);
+    let operation = id.to_string();
+    let begun = match claimed? {
+        Claimed::Call(outgoing) => {
+            let (header, field) = match outgoing.carrier() {
+                Some(Carrier::Header(name)) => (Some(name.to_string()), None),
+                Some(Carrier::Field(pointer)) => (None, Some(pointer.to_string())),
+                None => (None, None),
+            };
+            let key = outgoing.key().to_owned();
+            let ticket = given_out(app, caller, SURFACE, outgoing.into_ticket());
+            let given = ActivityVerdicts::Execute(ActivityTicket { ticket, key, header, field });
+            return Ok((id, key_hash, Told::Execute, Ok(answer(&given))));
+        }
+        Claimed::Told(begun) => *begun,
+    };
+    match begun {
+        Begun::Replay(replayed) => {
+            let recorded = match &replayed.replay.answer {
+                Recorded::Whole(outcome) => Answered::of(outcome),
+                Recorded::DigestOnly { .. } => None,
+            };
+            let told = if replayed.joined { Told::Joined } else { Told::Replay };
+            let Some(recorded) = recorded else {
+                let problem = Problem::no_body("it was answered, and the answer itself is not kept any more").about(id);
+                return Ok((id, key_hash, told, Err(problem)));
+            };
+            let (attempt, joined) = (replayed.replay.attempt, replayed.joined);
+            let given = ActivityReplay { operation, attempt, joined, answer: wire(&recorded) };
+            Ok((id, key_hash, told, Ok(answer(&ActivityVerdicts::Replay(given)))))
+        }
+        Begun::JoinedFailure(outcome) => {
+            let failed = Answered::of(&outcome).map_or_else(unanswered, |answered| wire(&answered));
+            let given = ActivityReplay { operation, attempt: 0, joined: true, answer: failed };
+            Ok((id, key_hash, Told::JoinedFailure, Ok(answer(&ActivityVerdicts::JoinedFailure(given)))))
+        }
+        Begun::Told(verdict) => {
+            let (told, problem) = refused(&verdict);
+            Ok((id, key_hash, told, Err(problem.about(id))))
+        }
+        // A ticket came as a claim.
+        Begun::Execute(_) => Err(store_down()),
+    }
+}
+
+/// Of a failure without an answer there is none to show.
+fn unanswered() -> ActivityAnswer {
+    ActivityAnswer { status: 503, headers: Vec::new(), body: String::new() }
+}
+
+fn wire(answered: &Answered) -> ActivityAnswer {
+    ActivityAnswer {
+        status: answered.status,
+        headers: answered.headers.clone(),
+        body: String::from_utf8_lossy(answered.body()).into_owned(),
+    }
+}
+
+/// Records what the provider answered, as its status says.
+pub(super) async fn answered(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    may_use(&asked.caller, SURFACE)?;
+    let id = asked.id.ok_or_else(Problem::unknown_operation)?;
+    let wanted: AnswerRequest = json(&asked.headers, asked.body, &app.limits).await?;
+    let token = Token::parse(&wanted.token)
+        .ok_or_else(|| Problem::bad_request("`token` is not one that a claim has given: a number, a dot, 32 digits"))?;
+    let ActivityAnswer { status, headers, body } = wanted.answer;
+    if !(100..600).contains(&status) || headers.len() > 64 {
+        return Err(Problem::bad_request("an answer has a status from 100 to 599 and at most 64 headers"));
+    }
+    let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
+    let seen = seen
+        .filter(|seen| asked.caller.sees(&seen.record.about.tenant, &seen.record.about.surface))
+        .ok_or_else(Problem::unknown_operation)?;
+    let mut answered = Answered::new(status, body);
+    for (name, value) in &headers {
+        answered = answered.header(name, value);
+    }
+    let class = app.providers.class_of(&wanted.provider, status, seen.record.effect);
+    let outcome = answered.outcome(class).map_err(|error| Problem::bad_request(error.to_string()))?;
+    let stepped = match app.tickets.get(&id, token, &asked.caller) {
+        Some(ticket) => ticket.finish(&app.engine, outcome).await?,
+        None => app.engine.finish(&id, token, outcome).await?,
+    };
+    if matches!(&seen.record.state, State::Pending(_)) && stepped.is_done() {
+        app.tickets.drop(&id, token);
+    }
+    told(&id, stepped, true)
+}
+
+pub(super) async fn of_run(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    may_use(&asked.caller, SURFACE)?;
+    let run = asked.run.unwrap_or_default();
+    if run.is_empty() || run.len() > MOST_NAME {
+        return Err(Problem::bad_request("the name of a run has from 1 to 255 bytes"));
+    }
+    let effects = app.engine.effects_of_run(&asked.caller.identity.tenant, &run).await?;
+    let row = |effect: &hapax_engine::RunEffect| EffectRow {
+        operation: effect.id.to_string(),
+        state: state(effect.state).to_owned(),
+        effect: effect.effect.name().to_owned(),
+        attempt: effect.attempt,
+        begun_at: effect.begun.0,
+    };
+    Ok(answer(&RunEffects { effects: effects.iter().map(row).collect() }))
+}
+
+const fn state(state: EffectState) -> &'static str {
+    match state {
+        EffectState::Claimed => "claimed",
+        EffectState::Completed => "completed",
+        EffectState::Released => "released",
+        EffectState::Escaped => "escaped",
+    }
+}

@@ -1,0 +1,49 @@
+use std::convert::Infallible;
+
+use hapax_engine::{Tool, ToolError};
+use http::StatusCode;
+
+use super::{may_use, turn_of};
+use crate::{
+    api::{begin_call, lease_of, wait_of},
+    app::{App, Asked},
+    http::{Reply, json},
+    problem::{Next, Problem, store_down},
+    wire::ToolRequest,
+};
+
+pub(super) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    may_use(&asked.caller, "tool")?;
+    let wanted: ToolRequest = json(&asked.headers, asked.body, &app.limits).await?;
+    if !wanted.args.is_object() {
+        return Err(Problem::bad_request("`args` is an object: the arguments by name"));
+    }
+    let tool = Tool::new(wanted.declaration).map_err(refused)?;
+    let mut call = match &wanted.turn {
+        Some(turn) => {
+            let turn = turn_of(app, &asked.caller, turn).await?;
+            tool.call_in(&app.engine, &turn, &wanted.args).map_err(refused)?
+        }
+        None => tool.call_for(&app.engine, &asked.caller.identity.tenant, &wanted.args).map_err(refused)?,
+    };
+    call = call.principal(&asked.caller.identity.principal);
+    if let Some(lease) = wanted.lease_ms {
+        call = call.lease(lease_of(lease)?);
+    }
+    if let Some(wait) = wait_of(wanted.wait_ms)? {
+        call = call.wait(wait);
+    }
+    begin_call(app, &asked.caller, "tool", call, wanted.nonce.as_deref()).await
+}
+
+fn refused(error: ToolError<Infallible>) -> Problem {
+    match error {
+        ToolError::Call(hapax_engine::OnceError::Engine(error)) => error.into(),
+        // A call that is only prepared comes to nothing else.
+        ToolError::Call(_) => store_down(),
+        error => {
+            let title = "The tool cannot be called so";
+            Problem::new(StatusCode::BAD_REQUEST, "HX0095", title, error.to_string(), Next::FixRequest)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+"""Agents over the daemon: each test is named after the accident it prevents."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import hapax
+from conftest import Daemon
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+@pytest.mark.parametrize(
+    ("story", "last"),
+    [
+        ("pay", "asked 3 times, moved 4200"),
+        ("refund", "asked twice in one conversation: one refund, both got the same answer"),
+        ("supersede", "refunded: 456, and only that"),
+        ("saga", "undone: the last booking first, each once"),
+        ("memo", "never used again: what a rule of today might see otherwise, and results of tools"),
+    ],
+)
+def test_the_example_tells_its_story(daemon: Daemon, story: str, last: str) -> None:
+    run = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{story}.py")],
+        env={**os.environ, "HAPAX_URL": daemon.url},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.splitlines()[-1] == last
+
+
+REFUND = {"name": "refund", "business_key": "order:{args.order}", "narrative": ["/why"], "effect": "unsafe"}
+
+
+def test_a_restarted_turn_and_the_one_it_replaced_get_one_refund(client: hapax.Client) -> None:
+    group = client.group("talk")
+    refunds: list[int] = []
+    answers: list[object] = []
+    start = threading.Barrier(4)
+
+    def ask(why: str) -> None:
+        start.wait()
+        with client.tool(REFUND, {"order": 1, "why": why}, turn=group.turn, wait=30) as op:
+            if op.first:
+                refunds.append(1)
+                op.result = {"refund": len(refunds)}
+        answers.append(op.result)
+
+    callers = [threading.Thread(target=ask, args=(f"reason {number}",)) for number in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert refunds == [1]
+    assert answers == [{"refund": 1}] * 4
+
+
+def test_a_superseded_turn_starts_nothing_and_is_reported(client: hapax.Client, daemon: Daemon) -> None:
+    group = client.group("talk")
+    old = group.turn
+    with client.once("refunds", "early", effect="compensatable", turn=old) as op:
+        op.result = 1
+    newer = group.supersede()
+    assert [(one.operation, one.progress) for one in newer.started] == [(op.operation, "committed")]
+    with pytest.raises(hapax.Superseded):
+        with client.once("refunds", "late", turn=old):
+            raise AssertionError("it must not run")
+    # The daemon dies and comes back: the group is where it was.
+    daemon.kill()
+    daemon.start()
+    assert client.group("talk").turn == newer.turn
+    group.commit()
+    assert "commit point" in (group.why_not_supersede() or "")
+    with pytest.raises(hapax.GroupRefused):
+        group.absorb()
+    assert group.force_complete("talk-2").turn.epoch == 1
+
+
+def test_an_activity_gives_its_recorded_answer_and_its_key(client: hapax.Client) -> None:
+    def charge() -> hapax.Activity:
+        return client.activity("run-1", "pay", "stripe:create-charge", business_key="order-1", effect="irreversible")
+
+    with charge() as call:
+        assert call.first and call.headers == {"Idempotency-Key": call.key}
+        call.answer = hapax.Answer(402, '{"declined": true}')
+
+    async def again() -> None:
+        async with charge() as call:
+            assert not call.first
+        assert call.answer == hapax.Answer(402, '{"declined": true}')
+
+    asyncio.run(again())
+    with pytest.raises(ConnectionResetError):
+        with client.activity("run-1", "mail", "mail:send", effect="irreversible"):
+            raise ConnectionResetError
+    states = sorted(effect.state for effect in client.effects_of_run("run-1"))
+    assert states == ["completed", "escaped"]
+
+
+def test_a_redelivered_message_finds_its_beat_and_its_answer(client: hapax.Client) -> None:
+    session = client.session("s1")
+    gathered = session.gather(["m2", "m1"])
+    assert gathered.kind == "new"
+    beat = session.seal(session.absorb(gathered.beat, ["m3"]))
+    assert beat.sealed and beat.size == 3
+    with session.answer(beat) as op:
+        op.result = "hello"
+    known = session.gather(["m3"])
+    assert known.kind == "known"
+    with session.answer(known.beat) as op:
+        assert not op.first
+    assert op.result == "hello"
+    overlap = session.gather(["m1", "m9"])
+    assert (overlap.kind, overlap.unanswered) == ("overlap", ("m9",))
+
+
+def test_an_inverse_of_which_nobody_knows_waits_for_a_person(client: hapax.Client) -> None:
+    trip = client.group("trip")
+    with client.once("bookings", "hotel", turn=trip.turn, compensation=hapax.undone_by("cancel", "h-1")) as op:
+        op.result = 1
+
+    def cancel(undo: hapax.Undo) -> None:
+        raise TimeoutError(undo.input)
+
+    with pytest.raises(TimeoutError):
+        trip.unwind({"cancel": ("unsafe", cancel)})
+
+    async def go_on() -> hapax.Plan:
+        async def never(undo: hapax.Undo) -> None:
+            raise AssertionError("it must not run")
+
+        return await trip.unwind_async({"cancel": ("unsafe", never)})
+
+    plan = asyncio.run(go_on())
+    assert (plan.state, plan.over) == ("manual", False)
+    assert trip.seen_to(plan.steps[0].ordinal, "looked at the hotel's page").state == "completed"
