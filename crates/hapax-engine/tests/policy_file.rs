@@ -54,7 +54,7 @@ fn the_documented_file_means_what_it_says() {
     let (policies, warnings) = read(example());
     assert_eq!(
         warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["line 60, [surface.search], `mode`: `shadow` decides everything and stops nothing"]
+        ["line 61, [surface.search], `mode`: `shadow` decides everything and stops nothing"]
     );
 
     let money = of(&policies, "payments");

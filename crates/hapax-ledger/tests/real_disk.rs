@@ -141,6 +141,9 @@ async fn full_disk(path: &Path, disk: Arc<dyn Disk>, neighbour: &dyn Neighbour) 
     // New ones come until they are refused; then a few dozen more, each of which is refused as well.
     let mut refused = 0;
     for number in 1_000.. {
+        // A segment this small would be full before the keeper, which looks every tenth of a second, finds no room for the
+        // next; one of the usual size is not.
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         match begin(number).await {
             Ok(Swap::Swapped { version, .. }) => {
                 assert_eq!(refused, 0, "let in again while the disk is full");

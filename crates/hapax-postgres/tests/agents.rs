@@ -26,7 +26,7 @@ fn open(place: String) -> BoxFuture<'static, Arc<dyn Store>> {
 
 /// Gives a place of its own for each run, on one server.
 fn places() -> impl Fn() -> String + Sync {
-    let (postgres, opened) = (Postgres::forgetful(), AtomicU64::new(0));
+    let (postgres, opened) = (Postgres::start(), AtomicU64::new(0));
     move || format!("{}/agents_{}", postgres.port(), opened.fetch_add(1, SeqCst))
 }
 

@@ -25,7 +25,7 @@ fn open(place: String) -> BoxFuture<'static, Arc<dyn Store>> {
 
 /// Gives a place of its own for each run, on one server.
 fn places() -> impl Fn() -> String + Sync {
-    let (redis, opened) = (Redis::forgetful(), AtomicU64::new(0));
+    let (redis, opened) = (Redis::start(), AtomicU64::new(0));
     move || format!("{}/agents-{}:", redis.port(), opened.fetch_add(1, SeqCst))
 }
 

@@ -133,6 +133,7 @@ fn words(code: &str) -> Option<(&'static str, &'static str, Next)> {
         "already_completed" | "window_closed" => ("HX0013", "It was done before", Next::Stop),
         "not_authorized" | "no_credential" => ("HX0071", "Not allowed with this key", Next::NewKey),
         "too_large" => ("HX0074", "The request is too large", Next::FixRequest),
+        "too_slow" => ("HX0074", "The request took too long to arrive", Next::RetrySameKey),
         _ => return None,
     })
 }
@@ -147,8 +148,16 @@ mod tests {
     #[test]
     fn no_code_of_the_layer_reaches_a_caller_untranslated() {
         for code in Code::ALL {
-            let upstream = matches!(code, Code::BadGateway | Code::GatewayTimeout);
-            assert_eq!(words(code.name()).is_none(), upstream, "{}", code.name());
+            let gateways = matches!(
+                code,
+                Code::BadGateway
+                    | Code::GatewayTimeout
+                    | Code::EgressRefused
+                    | Code::UpgradeRefused
+                    | Code::HostRefused
+                    | Code::PathRefused
+            );
+            assert_eq!(words(code.name()).is_none(), gateways, "{}", code.name());
         }
         assert!(told(Response::builder().status(409).body(Bytes::new()).unwrap()).is_ok());
     }

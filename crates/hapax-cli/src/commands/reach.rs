@@ -111,14 +111,14 @@ impl Reach {
         let is_file = |store: &String| store.starts_with("file:");
         let named = variable("HAPAX_STORE").filter(|store| self.data.is_none() || !is_file(store));
         let store = self.store.clone().or(named);
-        match store.as_deref().and_then(|store| store.split_once(':')) {
-            None => Ok(Held { data, shared: None }),
+        let Some(store) = store else { return Ok(Held { data, shared: None }) };
+        match store.split_once(':') {
             Some(("file", path)) => Ok(Held { data: path.strip_prefix("//").unwrap_or(path).into(), shared: None }),
             Some(("memory", _)) => {
                 let why = "a store in memory lives in its process; name that with --url".to_owned();
                 Err(Failure::Store { url: "memory:".to_owned(), why })
             }
-            Some(_) => Ok(Held { data, shared: store }),
+            Some(_) | None => Ok(Held { data, shared: Some(store) }),
         }
     }
 

@@ -312,7 +312,7 @@ mod tests {
             ("IDEMPOTENCY_PENDING_TTL_SECONDS", "true", "a number from 0 on"),
             ("IDEMPOTENCY_WAIT_FOR_PENDING", "30", "true or false"),
             ("IDEMPOTENCY_MAX_ENTRIES", "1.5", "a whole number"),
-            ("IDEMPOTENCY_PENDING_TTL_SECOND", "90", "did you mean `IDEMPOTENCY_PENDING_TTL_SECONDS`"),
+            ("IDEMPOTENCY_PENDING_TTL_SECOND", "90", "write one of `IDEMPOTENCY_PENDING_TTL_SECONDS`"),
         ] {
             let error = merged("", &[(name, value)], &plain).unwrap_err();
             assert!(error.contains(name) && error.contains(rule), "{error}");
