@@ -21,6 +21,7 @@ impl From<NoRoom> for Problem {
 }
 
 impl From<GroupError> for Problem {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "these errors may grow")]
     fn from(error: GroupError) -> Self {
         match error {
             GroupError::Refused { why: WhyNot::Absent, .. } => unknown_group(),
@@ -50,6 +51,7 @@ fn level(error: &GroupError) -> Problem {
 }
 
 impl From<BeatError> for Problem {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "these errors may grow")]
     fn from(error: BeatError) -> Self {
         let refused = |status, next| Self::new(status, "HX0096", "There is no such beat", error.to_string(), next);
         match error {

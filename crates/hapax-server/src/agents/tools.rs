@@ -36,6 +36,7 @@ pub(super) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     begin_call(app, &asked.caller, "tool", call, wanted.nonce.as_deref()).await
 }
 
+#[allow(clippy::wildcard_enum_match_arm, reason = "all others speak of the declaration, and may grow")]
 fn refused(error: ToolError<Infallible>) -> Problem {
     match error {
         ToolError::Call(hapax_engine::OnceError::Engine(error)) => error.into(),
