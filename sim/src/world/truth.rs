@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use hapax_core::{BodyId, Id, Record, Stamp, Tag, Version};
 use hapax_store::{
-    Answer, BodyInfo, BoxFuture, Changes, Counted, Cursor, Durability, Envelope, Index, Level, MemoryStore, Page,
+    Answer, BodyInfo, BoxFuture, Changes, Counted, Cursor, Durability, Envelope, Index, Kind, Level, MemoryStore, Page,
     Snapshot, Store, Swap, Usage, Watch, codec,
 };
 
@@ -94,6 +94,11 @@ impl Truth {
     }
 
     fn accepted(&self, id: &Id, expected: Version, version: Version, stamp: Stamp, next: Option<&Envelope>) {
+        // Who sweeps and which secret holds are kept in records of their own; the promises are about operations.
+        if next.is_some_and(|envelope| envelope.kind != Kind::OPERATION) {
+            self.inner().versions.insert(*id, version);
+            return;
+        }
         let record = match next.map(codec::open).transpose() {
             Ok(record) => record.map(|record| Arc::new(record.settled(version, stamp))),
             Err(error) => {

@@ -118,8 +118,11 @@ pub(super) async fn act_corrected(store: Arc<dyn Store>, log: Log, effect: &str)
 
 /// Wherever the process is killed: 456 is refunded once, and 123 not at all once the turn was superseded, unless it had
 /// started before and the supersede says so.
+///
+/// Irreversible refunds are left out: there the first process may have gone on in a fork, which the second does not know of,
+/// and a refund in a fork is another one.
 pub async fn corrected_refund(scene: &Scene<'_>) {
-    for effect in ["idempotent", "irreversible", "unsafe"] {
+    for effect in ["idempotent", "unsafe"] {
         let deaths = each_death(scene, "corrected", effect, |left| async move {
             let Left { world, log, at, _dir } = left;
             let engine = engine(Arc::clone(&world.store) as Arc<dyn Store>, &log);
