@@ -113,7 +113,10 @@ impl Policies {
     /// What was said for the surface; else what was said for all others; else, where nobody said anything, the preset of
     /// its name if it is one of ours. A preset never overrides what somebody said.
     fn named(&self, surface: &str) -> &Arc<Policy> {
-        let said = self.by_surface.get(surface).or_else(|| self.standard_is_said.then_some(&self.standard));
+        // What is said for all others does not speak of the queue: its leases never lapse by themselves, and a default that
+        // lets them would only take the queue out of use.
+        let own = self.by_surface.get(surface).or_else(|| presets::of_the_queue(surface));
+        let said = own.or_else(|| self.standard_is_said.then_some(&self.standard));
         said.or_else(|| presets::of(surface)).unwrap_or(&self.standard)
     }
 

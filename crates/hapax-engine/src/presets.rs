@@ -22,3 +22,8 @@ static POLICIES: LazyLock<[(&str, Arc<Policy>); 8]> =
 pub(crate) fn of(surface: &str) -> Option<&'static Arc<Policy>> {
     POLICIES.iter().find(|(name, _)| *name == surface).map(|(_, policy)| policy)
 }
+
+/// The preset of the queue between agents, if this is its surface.
+pub(crate) fn of_the_queue(surface: &str) -> Option<&'static Arc<Policy>> {
+    if surface == "a2a" { of(surface) } else { None }
+}

@@ -35,7 +35,8 @@ pub(crate) fn document(admin: bool) -> Value {
         if once::honoured(endpoint) {
             let about =
                 "Under one key it happens once; a repeat gets the first answer, with `Idempotent-Replayed: true`.";
-            let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9_.-]+$" });
+            // No type: whatever stands in a header is text.
+            let schema = json!({ "minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9_.-]+$" });
             parameters
                 .push(json!({ "name": "Idempotency-Key", "in": "header", "description": about, "schema": schema }));
         }

@@ -28,6 +28,9 @@ pub(crate) fn events(app: &Arc<App>, asked: Asked) -> Result<Reply, Problem> {
     if asked.query.odd(&["after"]) {
         return Err(Problem::bad_request("the only parameter is `after`, and it is given once"));
     }
+    if asked.query.get("after").is_some_and(|after| after.len() > 512) {
+        return Err(Problem::bad_request("`after` is the id of an event, and none is longer than 512 bytes"));
+    }
     let full = |detail| Problem::too_many(detail, Millis::from_secs(5));
     let place = Arc::clone(&app.readers)
         .try_acquire_owned()
