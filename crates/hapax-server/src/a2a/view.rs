@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use data_encoding::BASE64URL_NOPAD;
 use hapax_core::Millis;
 use hapax_queue::{Filter, Queue, Status, TaskStateName};
 use hapax_store::Cursor;
@@ -12,6 +11,7 @@ use super::{
     wire::{StatusPageWire, StatusWire},
 };
 use crate::{
+    api::{closed, opened},
     app::{App, Asked, Caller},
     http::{Query, Reply, answer},
     page::escaped,
@@ -20,6 +20,7 @@ use crate::{
 
 const USUAL_PAGE: usize = 50;
 const ON_THE_PAGE: usize = 20;
+const LONGEST_NAME: usize = 255;
 
 pub(super) async fn task(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let status = visible(app, &asked.caller, asked.query.get("id").unwrap_or_default()).await?;
@@ -31,10 +32,10 @@ pub(super) async fn tasks(app: &App, asked: Asked) -> Result<Reply, Problem> {
     if asked.query.odd(&known) {
         return Err(Problem::bad_request("a parameter is not known here, or is given twice"));
     }
-    let (filter, limit, after) = wanted(app, &asked.query)?;
+    let (filter, limit, after) = wanted(app, &asked.caller, &asked.query)?;
     let queue = app.queue.get(app).await?;
     let (items, next) = mine(queue, &asked.caller, &filter, after, limit).await?;
-    let next = next.map(|cursor| BASE64URL_NOPAD.encode(&cursor.0));
+    let next = next.and_then(|cursor| closed(app, &asked.caller, &cursor));
     Ok(answer(&StatusPageWire { items: items.iter().map(StatusWire::of).collect(), next }))
 }
 
@@ -50,7 +51,7 @@ async fn mine(
     Ok((page.items.into_iter().filter(|status| sees(caller, status)).collect(), page.next))
 }
 
-fn wanted(app: &App, query: &Query) -> Result<(Filter, usize, Option<Cursor>), Problem> {
+fn wanted(app: &App, caller: &Caller, query: &Query) -> Result<(Filter, usize, Option<Cursor>), Problem> {
     let state = match query.get("state") {
         None => None,
         Some(name) => Some(TaskStateName::parse(name).ok_or_else(|| {
@@ -66,11 +67,12 @@ fn wanted(app: &App, query: &Query) -> Result<(Filter, usize, Option<Cursor>), P
     if !(1..=app.limits.page).contains(&limit) {
         return Err(Problem::bad_request(format!("`limit` is from 1 to {}", app.limits.page)));
     }
-    let after = match query.get("cursor").map(|text| BASE64URL_NOPAD.decode(text.as_bytes())) {
-        None => None,
-        Some(Ok(bytes)) => Some(Cursor(bytes.into())),
-        Some(Err(_)) => return Err(Problem::bad_request("`cursor` is not one that a page before has given")),
-    };
+    let after = query.get("cursor").map(|text| opened(app, caller, text)).transpose()?;
+    for name in ["kind", "peer"] {
+        if query.get(name).is_some_and(|text| text.is_empty() || text.len() > LONGEST_NAME) {
+            return Err(Problem::bad_request(format!("`{name}` has 1 to {LONGEST_NAME} bytes")));
+        }
+    }
     let filter = Filter {
         state,
         kind: query.get("kind").map(str::to_owned),

@@ -66,7 +66,7 @@ fn filter(app: &App, caller: &Caller, query: &Query, known: &[&str]) -> Result<F
 }
 
 /// A place in the store names others' operations: what a caller carries is sealed, and for that tenant alone.
-fn closed(app: &App, caller: &Caller, cursor: &Cursor) -> Option<String> {
+pub(crate) fn closed(app: &App, caller: &Caller, cursor: &Cursor) -> Option<String> {
     app.seal.close(&["cursor", whose(caller)], &cursor.0)
 }
 
