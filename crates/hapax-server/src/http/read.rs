@@ -71,6 +71,10 @@ pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Sent, l
     if depth(&bytes) > limits.json_depth {
         return Err(Problem::bad_request(format!("the JSON is nested deeper than {}", limits.json_depth)));
     }
+    // An array would be taken for the fields of an object in their order, which nobody means.
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(Problem::bad_request("the body is a JSON object, written with `{` and `}`"));
+    }
     serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(in_words(&error)))
 }
 
