@@ -53,7 +53,8 @@ pub(crate) fn document(admin: bool) -> Value {
         }
         if endpoint.takes_text {
             let schema = json!({ "type": "string" });
-            operation["requestBody"] = json!({ "required": true, "content": { "text/plain": { "schema": schema } } });
+            // An empty one says nothing, which is allowed: of policies, that all are as they come.
+            operation["requestBody"] = json!({ "required": false, "content": { "text/plain": { "schema": schema } } });
         }
         for (status, about, content) in answers(endpoint) {
             let content = match content {
