@@ -1,7 +1,5 @@
 //! The small configurations of the exhaustive checker, as an ordinary test.
 
-#![allow(clippy::panic, reason = "a test")]
-
 use std::collections::BTreeSet;
 
 use hapax_sim::checker::{Size, configs, search};

@@ -4,8 +4,6 @@
 //! Two histories that led both sides to the same place have the same futures, so each place is gone on from once; that
 //! is what makes all sequences affordable. `HAPAX_SEQUENCE_LENGTH` makes them longer for a soak run.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
-
 use std::collections::HashSet;
 
 use hapax_core::{Effect, Policy, as_read};

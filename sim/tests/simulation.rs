@@ -3,8 +3,6 @@
 //!
 //! A seed that failed once is kept in `seeds/simulation.txt` for ever and runs first.
 
-#![allow(clippy::panic, reason = "a test stops where its premise is wrong")]
-
 use std::{
     collections::BTreeMap,
     sync::{

@@ -1,10 +1,7 @@
 //! Ten thousand at once, on real sockets: what they may hold is bounded, whoever gets nothing is told so, and everybody
 //! else is served.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -13,10 +10,10 @@ use std::{
     time::Duration,
 };
 
+use crate::support::Dir;
 use hapax_client::Client;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
-use support::Dir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

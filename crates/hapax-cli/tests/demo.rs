@@ -1,13 +1,9 @@
 //! The first thing a newcomer runs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
 use std::process::Command;
 
+use crate::support::{Dir, Start, Upstream};
 use serde_json::Value;
-use support::{Dir, Start, Upstream};
 
 /// With a crowd that retries and a gateway that is killed, nobody pays twice; without Hapax somebody does, or the demo
 /// would show nothing.

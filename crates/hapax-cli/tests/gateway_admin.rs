@@ -1,12 +1,8 @@
 //! A running gateway can be asked: what is in doubt, why, and what to do about it; and what was done stands in its log.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod support;
-
 use std::process::{Command, Output};
 
-use support::{Dir, Reply, Start, Upstream, post, until};
+use crate::support::{Dir, Reply, Start, Upstream, post, until};
 
 fn hapax(dir: &Dir, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));

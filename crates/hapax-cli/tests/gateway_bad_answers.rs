@@ -1,12 +1,9 @@
 //! Answers that can be read in two ways: what one reader takes for surplus is the next client's answer. None of it gets
 //! through, on this connection or on any other.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-mod support;
-
-use support::{Conn, Dir, Reply, Start, Upstream, get, request};
+use crate::support::{Conn, Dir, Reply, Start, Upstream, get, request};
 
 /// What an upstream, or whoever sits in it, would like the next client to take for its answer.
 const PLANTED: &str = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nplanted";

@@ -1,15 +1,12 @@
 //! What the gateway is told: files, flags, tenants, places outside.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use support::{Conn, Dir, Reply, Start, Upstream, get, post, request};
+use crate::support::{Conn, Dir, Reply, Start, Upstream, get, post, request};
 
 #[test]
 fn the_start_says_where_records_are_what_is_promised_and_how_tenants_are_told_apart() {

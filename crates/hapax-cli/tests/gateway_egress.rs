@@ -1,11 +1,8 @@
 //! Calls to providers through the gateway: one key over all attempts, the provider's own window, activities of runs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-mod support;
-
-use support::{Conn, Dir, Gateway, Reply, Start, Upstream, post};
+use crate::support::{Conn, Dir, Gateway, Reply, Start, Upstream, post};
 
 /// A provider that takes the first call and hangs up without a word; then it answers, with the key that it was sent.
 fn forgetful() -> Upstream {

@@ -1,13 +1,11 @@
 //! A flood of keys from one tenant: what is kept of it is bounded, and others do not notice.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-mod support;
-
+use crate::support;
 use std::collections::BTreeMap;
 
-use support::{Conn, Dir, Reply, Start, Upstream, post, request};
+use crate::support::{Conn, Dir, Reply, Start, Upstream, post, request};
 
 /// As many keys as there may be of one tenant, here.
 const SHARE: usize = 200;

@@ -1,14 +1,11 @@
 //! What strangers can make us hold: memory, work, connections. All of it is bounded, and who is over the bound keeps its
 //! key.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use support::{
+use crate::support::{
     Conn, Dir, Reply, Start, Upstream, get,
     http2::{HEADERS, Http2, RST_STREAM, ask, frame},
     post, request, until,

@@ -1,19 +1,17 @@
 //! Whatever an upstream does over HTTP/2, the record says what is known, and one bad stream or connection is nobody else's.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-mod support;
-
+use crate::support;
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
+use crate::support::{Dir, Gateway, Start, post, until};
 use bytes::Bytes;
 use h2::{Reason, server};
 use http::{Request, Response};
-use support::{Dir, Gateway, Start, post, until};
 use tokio::sync::Semaphore;
 
 /// What an upstream was asked, with the number of the connection.

@@ -1,13 +1,10 @@
 //! Clients leave, gateways die, files change: nothing is lost and nothing happens twice.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use support::{Answer, Conn, Dir, Reply, Start, Upstream, post, request, until};
+use crate::support::{Answer, Conn, Dir, Reply, Start, Upstream, post, request, until};
 
 /// An upstream that answers when the test lets it.
 fn held() -> (Upstream, mpsc::Sender<()>) {

@@ -1,9 +1,6 @@
 //! A request with a key happens once, and everybody who asks gets its answer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::sync::{
     Arc, Mutex,
@@ -11,7 +8,7 @@ use std::sync::{
     mpsc,
 };
 
-use support::{Answer, Conn, Dir, Reply, Start, Upstream, get, post, request, until};
+use crate::support::{Answer, Conn, Dir, Reply, Start, Upstream, get, post, request, until};
 
 /// Ten impatient clicks on *pay*: one charge, ten receipts that are the same.
 #[test]

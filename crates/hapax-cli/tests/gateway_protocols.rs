@@ -1,10 +1,8 @@
 //! HTTP as it is spoken: versions, TLS, heads that change on the way, answers without bodies.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-mod support;
-
+use crate::support;
 use std::{
     net::SocketAddr,
     path::Path,
@@ -15,11 +13,11 @@ use std::{
     },
 };
 
+use crate::support::{Conn, Dir, Reply, Start, Upstream, get, request};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, Version, body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use support::{Conn, Dir, Reply, Start, Upstream, get, request};
 
 fn fixture(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).display().to_string()

@@ -3,10 +3,7 @@
 //! Each test is strict in the one limit that it is about; all others are as they come, far beyond what a slow machine
 //! takes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::{
     io::Read as _,
@@ -14,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use support::{
+use crate::support::{
     Conn, Dir, Gateway, Reply, Start, Upstream,
     http2::{HEADERS, Http2, RST_STREAM, ask, frame},
     post, request, until, within,

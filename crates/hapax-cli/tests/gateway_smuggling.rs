@@ -1,14 +1,12 @@
 //! The smuggling corpus, over raw sockets: each is refused, the connection is closed, and the upstream never sees what was
 //! hidden in it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-mod support;
-
+use crate::support;
 use std::time::Duration;
 
-use support::{
+use crate::support::{
     Conn, Dir, Start, Upstream, get,
     http2::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2, ask, frame},
     post,

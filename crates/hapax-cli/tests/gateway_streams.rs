@@ -1,16 +1,13 @@
 //! Answers that come while the client reads.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::{
     io::Write as _,
     sync::{Mutex, mpsc},
 };
 
-use support::{Conn, Dir, Reply, Start, Upstream, post, request, until};
+use crate::support::{Conn, Dir, Reply, Start, Upstream, post, request, until};
 
 /// An upstream that sends one event each time it is told, and ends when the teller is gone.
 fn events(content_type: &'static str) -> (Upstream, mpsc::Sender<&'static str>) {

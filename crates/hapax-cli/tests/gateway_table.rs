@@ -1,13 +1,10 @@
 //! *What an answer means*, over sockets: effects × presets, and for each a few statuses of every row.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::{collections::HashMap, sync::Mutex};
 
-use support::{Dir, Reply, Start, Upstream, post};
+use crate::support::{Dir, Reply, Start, Upstream, post};
 
 const EFFECTS: [&str; 5] = ["pure", "idempotent", "unsafe", "compensatable", "irreversible"];
 const PRESETS: [&str; 3] = ["standard", "stripe", "openwop"];

@@ -1,9 +1,6 @@
 //! Whatever an upstream does, the record says what is known, and started work is never sent twice.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::{
     io::{Read as _, Write as _},
@@ -15,7 +12,7 @@ use std::{
     },
 };
 
-use support::{Conn, Dir, Gateway, Reply, Start, Upstream, get, post, request, until};
+use crate::support::{Conn, Dir, Gateway, Reply, Start, Upstream, get, post, request, until};
 
 fn timed(dir: &Dir, upstream: &Upstream, timing: &str) -> Gateway {
     Start::at(dir).file(&format!("[upstream.default]\nurl = \"http://{}\"\n{timing}\n", upstream.address)).go()

@@ -1,15 +1,13 @@
 //! Whose key it is, in every way that a file can say it, and what our own refusals leave behind.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::{
     sync::{Mutex, mpsc},
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use crate::support::{Answer, Conn, Dir, Gateway, Reply, Start, Upstream, post, request, until};
 use data_encoding::BASE64URL_NOPAD;
 use ring::{
     rand::SystemRandom,
@@ -17,7 +15,6 @@ use ring::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PSS_SHA256},
 };
 use serde_json::{Value, json};
-use support::{Answer, Conn, Dir, Gateway, Reply, Start, Upstream, post, request, until};
 
 fn ask(gateway: &Gateway, headers: &[(&str, &str)]) -> Answer {
     let headers = [&[("Idempotency-Key", "k1")], headers].concat();

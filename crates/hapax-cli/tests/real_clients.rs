@@ -3,15 +3,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "the service is really slow")]
 
-mod support;
-
 use std::{
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
 
-use support::{Dir, Reply, Start, Upstream};
+use crate::support::{Dir, Reply, Start, Upstream};
 
 /// The first charge takes longer than the clients wait for an answer, which is long enough for all others on a slow
 /// machine.

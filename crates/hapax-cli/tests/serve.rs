@@ -1,6 +1,5 @@
 //! The daemon as its users meet it: the real binary, real signals, real kill -9.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
 use std::{

@@ -1,13 +1,11 @@
 //! One process that is daemon and gateway: one store, one page, one stop.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-mod support;
-
+use crate::support;
 use std::net::SocketAddr;
 
-use support::{Daemon, Dir, Reply, Upstream, get, post, until};
+use crate::support::{Daemon, Dir, Reply, Upstream, get, post, until};
 
 trait Place {
     fn place(&self, line: &str) -> Option<SocketAddr>;

@@ -1,9 +1,6 @@
 //! The daemon over TLS: its own client, its own command line, curl; and whoever does not speak it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::{
     io::{Read as _, Write as _},
@@ -12,8 +9,8 @@ use std::{
     time::Duration,
 };
 
+use crate::support::{Daemon, Dir};
 use hapax_client::{Begun, Client, Outcome};
-use support::{Daemon, Dir};
 
 fn fixture(name: &str) -> String {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "fixtures", name].iter().collect();

@@ -1,9 +1,6 @@
 //! Several processes on one store, as their users run them: real processes, real servers.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::{
     path::Path,
@@ -12,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use hapax_testkit::{Postgres, Redis};
-use support::{
+use crate::support::{
     Answer, Dir, Gateway, Reply, Start, Upstream, post,
     stores::{ROWS, Row},
 };
+use hapax_testkit::{Postgres, Redis};
 
 fn slow_charges() -> Upstream {
     Upstream::new(|_, number, _| {

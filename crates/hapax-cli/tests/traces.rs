@@ -1,12 +1,10 @@
 //! Traces at a collector: a real listener that decodes what arrives.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-mod support;
-
+use crate::support;
+use crate::support::{Conn, Daemon, Dir, Reply, Upstream, request, until};
 use serde_json::{Value, json};
-use support::{Conn, Daemon, Dir, Reply, Upstream, request, until};
 
 /// All spans that have arrived.
 fn spans(collector: &Upstream) -> Vec<Value> {

@@ -1,15 +1,12 @@
 //! Operations leave one store and arrive in another: all of them, unchanged, once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
-
-mod support;
 
 use std::process::{Command, Output};
 
+use crate::support::Dir;
 use hapax::{Begun, Effect, Hapax, Millis, Outcome, Policy, Preset, Span, identity::Tenant};
 use serde_json::Value;
-use support::Dir;
 
 fn run(dir: &Dir, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));

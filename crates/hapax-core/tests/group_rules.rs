@@ -1,7 +1,5 @@
 //! What becomes of a group, command by command, and every order of a few of them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
 use std::sync::Arc;
 
 use hapax_core::{

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::wildcard_enum_match_arm, reason = "tests")]
 
-mod rules_support;
-
+use crate::rules_support::*;
 use hapax_core::{
     Command, Effect, Outcome, Recorded, Reply, StateName, Token, Verdict, Version, Waiting,
     command::{Begin, Conflict, Posture, Resolution},
     judge_waiter,
 };
-use rules_support::*;
 
 const TWICE: [bool; 2] = [false, true];
 

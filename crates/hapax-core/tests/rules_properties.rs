@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::wildcard_enum_match_arm, reason = "tests")]
 
-mod rules_support;
-
+use crate::rules_support::*;
 use hapax_core::{
     Command, Effect, Millis, Policy, Recorded, Reply, Stamp, State, StateName, Token, Verdict, Version, Write, as_read,
     command::{Begin, Release, Resolution},
     record::{End, Record},
 };
 use proptest::{collection::vec, prelude::*, sample::select};
-use rules_support::*;
 
 /// A command, told by small numbers so that it often hits.
 #[derive(Clone, Copy, Debug)]

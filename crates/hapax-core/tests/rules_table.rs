@@ -10,17 +10,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::wildcard_enum_match_arm, reason = "tests")]
 
-mod rules_support;
-
 use std::fmt::Write as _;
 
+use crate::rules_support::*;
 use hapax_core::{
     Command, Effect, Millis, Policy, Recorded, Refusal, RefusalReason, Reply, Stamp, StateName, Token, Verdict,
     Version, Write,
     command::{Admit, Begin, Done, Resolution},
     policy::AfterWindow,
 };
-use rules_support::*;
 
 /// A state, and the tokens that matter in it.
 struct Row {

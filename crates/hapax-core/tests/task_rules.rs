@@ -1,7 +1,5 @@
 //! What becomes of a task: each state under each command, every order of a few commands, and the retry gate's edges.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
 use std::sync::Arc;
 
 use bytes::Bytes;

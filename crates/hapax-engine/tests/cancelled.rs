@@ -1,14 +1,12 @@
 //! Futures that are dropped half-way: whoever goes away must not leave a key behind that nobody owns.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::*;
 use hapax_core::{StateName, Version, command::Release};
 use hapax_engine::{Begun, Wait};
 use hapax_store::Store;
-use support::*;
 
 /// A caller's `select!` drops `begin` after the write has landed and before the answer is there. Nobody saw a ticket,
 /// so nothing ran; the key must not be in doubt a minute later.

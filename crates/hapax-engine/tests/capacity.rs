@@ -1,16 +1,14 @@
 //! Room to keep and room to run: bounded, by tenant, and never at the cost of an answer that was promised.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::{sync::Arc, time::Duration};
 
+use crate::support::*;
 use hapax_core::{
     Effect, Millis, Policy, RefusalReason, Span, StateName,
     policy::{Admission, Capacity, OnFull},
 };
 use hapax_engine::{Call, Engine, OnceError, Wait};
-use support::*;
 
 fn at_most(max_records: u64, per_tenant: u64, on_full: OnFull) -> Policy {
     policy(|policy| {

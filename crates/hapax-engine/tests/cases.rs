@@ -1,20 +1,18 @@
 //! The accidents that were found on paper, driven through the real engine over a store in front of which they happen.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering::SeqCst},
 };
 
+use crate::support::*;
 use hapax_core::{
     Cause, Effect, Millis, Nonce, OutcomeClass, StateName, Verdict, Version,
     command::{Posture, Release, Resolution, Resolve},
 };
 use hapax_engine::{Begun, Call, Doubt, Found, OnceError, Probed, Settings, Stepped, Wait};
 use hapax_store::{Fault, Landing, Plan, Swap};
-use support::*;
 
 fn impatient() -> Settings {
     Settings { store_retries: 0, ..settings() }

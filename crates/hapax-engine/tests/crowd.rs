@@ -1,8 +1,6 @@
 //! A thousand callers, one key: it runs once, and whoever still waits gets its value.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::{
     sync::{
         Arc,
@@ -11,9 +9,9 @@ use std::{
     time::Duration,
 };
 
+use crate::support::*;
 use hapax_core::Millis;
 use hapax_engine::{OnceError, Wait};
-use support::*;
 use tokio::{sync::Semaphore, task::JoinSet};
 
 const MANY: usize = 1_000;

@@ -1,13 +1,12 @@
 //! What nobody knows: probes ask the world, operators decide, the sweeper writes down what time has done.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering::SeqCst},
 };
 
+use crate::support::*;
 use hapax_core::{
     Cause, Effect, Id, Millis, NextAction, Outcome, Span, StateName, Verdict, Version,
     command::{Conflict, Posture, Refused, Resolution, Resolve},
@@ -15,7 +14,6 @@ use hapax_core::{
 };
 use hapax_engine::{Begun, Certainty, Doubt, Engine, EngineError, Found, OnceError, Probed, Settings, Stepped, Wait};
 use hapax_store::{BodyId, Fault, Store};
-use support::*;
 
 async fn in_doubt(engine: &Engine, key: &str) -> Id {
     let ticket = begin(call(engine, key)).await;

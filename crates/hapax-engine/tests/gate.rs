@@ -1,8 +1,7 @@
 //! The fast path: it may only shorten a replay, and never holds the truth about anything live.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::*;
 use hapax_core::{
     Fingerprint, Id, Millis, Outcome, Recorded, Replay, Span, Stamp, Tag, WallMillis,
     identity::Printer,
@@ -12,7 +11,6 @@ use hapax_engine::{
     OnceError, Policies, Settings,
     gate::{Gate, GateSize},
 };
-use support::*;
 
 fn id_of(number: u64) -> Id {
     Id::derived("test", &[&number.to_be_bytes()])

@@ -4,10 +4,9 @@
 //! A failing seed is printed; `HAPAX_SEED=n` runs that one alone, `HAPAX_SEEDS=n` so many.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::{collections::BTreeMap, sync::Arc};
 
+use crate::support::*;
 use hapax_core::{
     Effect, Millis, Nonce, State, StateName,
     command::{Posture, Release, Resolution, Resolve},
@@ -16,7 +15,6 @@ use hapax_core::{
 use hapax_engine::{Begun, Classified, Engine, Failure, OnceError, Settings, Stepped, Wait};
 use hapax_store::{Landing, Odds, Plan, Seeded};
 use parking_lot::Mutex;
-use support::*;
 
 /// What really happened to one key.
 #[derive(Debug, Default)]

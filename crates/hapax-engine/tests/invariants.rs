@@ -2,10 +2,9 @@
 //! form is driven through faults, crowds and jumps in the other files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::sync::{Arc, atomic::Ordering::SeqCst};
 
+use crate::support::*;
 use hapax_core::{
     Cause, Effect, Millis, Nonce, Span, StateName, Verdict,
     command::{Posture, Release, Resolution, Resolve},
@@ -13,7 +12,6 @@ use hapax_core::{
 };
 use hapax_engine::{Begun, OnceError, Settings, Stepped, Wait};
 use hapax_store::{Fault, Store};
-use support::*;
 
 /// 1. Two attempts never both hold a token that is accepted, and an operation gets one final outcome.
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,9 @@
 //! Duplicates of running work wait for its answer, cheaply, for a bounded time, and never run it themselves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 
+use crate::support::*;
 use hapax_core::{
     Effect, Millis, Verdict,
     command::Release,
@@ -12,7 +11,6 @@ use hapax_core::{
 };
 use hapax_engine::{Begun, Call, Engine, OnceError, Settings, Wait};
 use hapax_store::{Envelope, Fault, Store};
-use support::*;
 use tokio::{task::JoinHandle, time::Instant};
 
 fn waiter(call: Call) -> JoinHandle<Given<String>> {

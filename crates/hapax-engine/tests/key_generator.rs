@@ -1,8 +1,6 @@
 //! A client that crashes and comes back must never number two submissions alike: the second would be answered with the
 //! first one's result.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its premise is wrong")]
-
 use std::{
     collections::HashSet,
     io::{BufRead, BufReader, Write},
@@ -175,7 +173,7 @@ fn kill_dash_nine_never_repeats_a_number() {
     let mut last = 0;
     for round in 0..20_usize {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_that_is_killed", "--ignored", "--nocapture", "--quiet"])
+            .args(["--exact", "key_generator::child_that_is_killed", "--ignored", "--nocapture", "--quiet"])
             .env(CHILD, place.file())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

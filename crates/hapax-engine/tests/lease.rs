@@ -1,19 +1,17 @@
 //! Leases: kept while work runs, lost when they cannot be kept, and what becomes of the work then.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering::SeqCst},
 };
 
+use crate::support::*;
 use hapax_core::{
     Cause, Effect, Millis, StateName,
     command::{Refused, Release},
 };
 use hapax_engine::{OnceError, Stepped, Wait};
-use support::*;
 use tokio::time::Instant;
 
 /// An effect that takes ten times its lease keeps it: renewed at a third of its length, and nobody else gets in.

@@ -1,8 +1,6 @@
 //! The one call most users make, with everything that can become of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::{
     collections::BTreeMap,
     sync::{
@@ -11,6 +9,7 @@ use std::{
     },
 };
 
+use crate::support::*;
 use hapax_core::{
     Effect, Millis, Span, StateName,
     policy::{FingerprintMode, Keep, OnMismatch, OnStoreError},
@@ -18,7 +17,6 @@ use hapax_core::{
 use hapax_engine::{Classified, Failure, OnceError, Stepped, Wait};
 use hapax_store::{Fault, Landing, Store};
 use serde::{Deserialize, Serialize};
-use support::*;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Receipt {

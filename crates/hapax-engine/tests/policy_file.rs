@@ -1,8 +1,6 @@
 //! A policy file that is misread moves money twice. So: the documented example is read as it says, and everything that
 //! could be a slip is refused, with its line and what to write instead.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
 use hapax_core::{
     Effect, Millis, Policy, Preset, Span,
     identity::{KeySource, Pointer, Surface},

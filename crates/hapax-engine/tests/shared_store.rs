@@ -1,14 +1,11 @@
 //! What several processes on one store settle among themselves.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
 
 use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 
+use crate::support::{World, call, never, pay, policy, settings, sleep};
 use hapax_core::{Effect, Millis, RefusalReason, Span, identity::Secret, policy::Treatment};
 use hapax_engine::{Engine, EngineError, OnceError, Settings};
 use hapax_store::{Durability, Store};
-use support::{World, call, never, pay, policy, settings, sleep};
 
 const CLAIM: Duration = Duration::from_secs(45);
 

@@ -2,13 +2,12 @@
 //! that are never shown.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering::SeqCst},
 };
 
+use crate::support::*;
 use hapax_core::{
     Cause, Effect, Millis, Policy, Span, StateName, Verdict,
     command::{Posture, Release, Resolution, Resolve},
@@ -17,7 +16,6 @@ use hapax_core::{
 };
 use hapax_engine::{Advice, Begun, Call, Engine, Gap, OnceError, Policies, Settings, Stepped, Wait};
 use hapax_store::Store;
-use support::*;
 
 fn story(engine: &Engine, key: &str) -> Vec<(Cause, StateName, StateName)> {
     let events = engine.events().of(&id(engine, key));

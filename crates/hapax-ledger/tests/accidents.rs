@@ -1,13 +1,10 @@
 //! Accidents found on paper, and those that every log has had at some time.
 
 #![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Millis, Version};
 use hapax_ledger::{
     Ledger, OpenError, Options,

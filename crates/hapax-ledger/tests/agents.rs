@@ -1,5 +1,4 @@
 //! The stories of agents and workflows, on the ledger.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::{
     Arc,
@@ -35,17 +34,17 @@ async fn child() {
 
 #[tokio::test]
 async fn one_refund_wherever_its_process_is_killed() {
-    killed::one_refund(&Scene { child: "child", place: &places(), open: &open, stride: 1 }).await;
+    killed::one_refund(&Scene { child: "agents::child", place: &places(), open: &open, stride: 1 }).await;
 }
 
 #[tokio::test]
 async fn a_corrected_refund_wherever_its_process_is_killed() {
-    killed::corrected_refund(&Scene { child: "child", place: &places(), open: &open, stride: 1 }).await;
+    killed::corrected_refund(&Scene { child: "agents::child", place: &places(), open: &open, stride: 1 }).await;
 }
 
 #[tokio::test]
 async fn each_inverse_once_and_in_order_wherever_its_process_is_killed() {
-    killed::unwinding(&Scene { child: "child", place: &places(), open: &open, stride: 1 }).await;
+    killed::unwinding(&Scene { child: "agents::child", place: &places(), open: &open, stride: 1 }).await;
 }
 
 fn stage() -> Stage {

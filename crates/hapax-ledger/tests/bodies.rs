@@ -1,9 +1,6 @@
 //! Bodies beside the log: who waits for whom, and what is asked of the disk for it.
 
 #![allow(clippy::disallowed_methods, reason = "real threads take real time")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::{
     collections::BTreeMap,
@@ -13,8 +10,8 @@ use std::{
     time::Duration,
 };
 
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use hapax_ledger::{
     Ledger, Options,
     disk::{Disk, File, Held, Mode, RecordingDisk},

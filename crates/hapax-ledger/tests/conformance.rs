@@ -1,13 +1,10 @@
 //! The ledger passes the shared suite, plain and inside the faulty twin.
 
 #![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::*;
+use crate::common::*;
 use hapax_core::Millis;
 use hapax_ledger::{Ledger, OpenError, Options, disk::RecordingDisk};
 use hapax_store::{

@@ -1,10 +1,6 @@
 //! What a power cut could have left of a recorded history, at any moment of it: 50,000 images, each of which must open
 //! with everything that was acknowledged, and with nothing that was never written.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -13,7 +9,7 @@ use std::{
     },
 };
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Id, Millis, Stamp, Version};
 use hapax_ledger::disk::{Image, Op, RecordingDisk, Survivors};
 use hapax_store::{Changes, Due, Envelope, Store, Swap};

@@ -1,12 +1,8 @@
 //! Bytes that are not what they were: found, located, never served, and saved around.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::{path::Path, sync::Arc};
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Millis, Version};
 use hapax_ledger::{
     OpenError, Options, check_on,

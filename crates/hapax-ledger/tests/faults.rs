@@ -1,13 +1,10 @@
 //! Disks that fail: the n-th call, a flipped bit, no permission.
 
 #![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Id, Millis, Version};
 use hapax_ledger::{
     OpenError, Options, check_on,

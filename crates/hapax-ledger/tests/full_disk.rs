@@ -1,12 +1,8 @@
 //! A disk without room: attempts under way may end, and the disk is left in peace.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Millis, Version};
 use hapax_ledger::{
     Options,

@@ -4,9 +4,6 @@
 //! `HAPAX_WRITE_GOLDEN=1` writes the directories that are missing; one that exists is never touched.
 
 #![allow(clippy::disallowed_methods, reason = "files of the test's own")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::{
     fs,
@@ -14,8 +11,8 @@ use std::{
     sync::Arc,
 };
 
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use hapax_core::{Millis, Stamp, Version};
 use hapax_ledger::{OpenError, Options, check, disk::RealDisk};
 use hapax_store::{BodyId, Counted, Due, Entry, Envelope, Index, List, Store};

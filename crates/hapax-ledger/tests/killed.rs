@@ -2,9 +2,6 @@
 //! there afterwards, as it was acknowledged.
 
 #![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Millis, Version};
 use hapax_ledger::{Ledger, Options, check};
 use hapax_store::{BodyId, Due, Envelope, Store, Swap};
@@ -100,7 +97,7 @@ fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
     let mut bodies = 0;
     for round in 0..ROUNDS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_under_load", "--nocapture", "--test-threads", "1"])
+            .args(["--exact", "killed::child_under_load", "--nocapture", "--test-threads", "1"])
             .env(DIR, &dir.0)
             .env(FROM, from.to_string())
             .stdout(Stdio::piped())

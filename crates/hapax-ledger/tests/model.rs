@@ -1,15 +1,11 @@
 //! The ledger against a naive model: every index, every count, the feed, over restarts and cleaning.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Id, Millis, Stamp, Tag, Version};
 use hapax_ledger::{Ledger, disk::RecordingDisk};
 use hapax_store::{BodyId, Changes, Counted, Cursor, Due, Entry, Envelope, Index, List, Store, Swap};

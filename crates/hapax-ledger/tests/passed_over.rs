@@ -1,13 +1,9 @@
 //! A segment that holds nothing although later ones do: how it once came to be, why it no longer does, and what a start, a
 //! check and a repair make of one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::{path::Path, sync::Arc};
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Millis, Version};
 use hapax_ledger::{OpenError, Options, check_on, disk::RecordingDisk, repair_on, testing};
 use hapax_store::{Due, Envelope};

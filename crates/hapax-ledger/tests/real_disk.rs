@@ -2,9 +2,6 @@
 //! mounting is not allowed this is said, and a simulated disk takes its place.
 
 #![allow(clippy::disallowed_methods, reason = "a real disk takes real time")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::{
     fs,
@@ -15,8 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use hapax_core::Version;
 use hapax_ledger::{
     Ledger, OpenError, Options, check,

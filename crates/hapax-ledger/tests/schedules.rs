@@ -3,10 +3,6 @@
 //! answered.
 
 #![allow(clippy::disallowed_methods, reason = "threads of a scheduler")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-mod schedule_support;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +15,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use common::*;
+use crate::common::*;
+use crate::schedule_support::*;
 use hapax_core::{Id, Millis, Version};
 use hapax_ledger::{
     Ledger,
@@ -27,7 +24,6 @@ use hapax_ledger::{
 };
 use hapax_store::{Changes, Due, Envelope, Store, StoreError, Swap};
 use parking_lot::Mutex;
-use schedule_support::*;
 
 /// More with `HAPAX_SCHEDULES`.
 const SCHEDULES: u64 = 20_000;

@@ -1,13 +1,10 @@
 //! Space: at most twice the unexpired data and three segments; and cleaning that nobody has to wait for.
 
 #![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::{collections::BTreeMap, pin::pin, sync::Arc};
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Millis, Stamp};
 use hapax_ledger::disk::RecordingDisk;
 use hapax_store::{Due, Envelope, Store, Swap};

@@ -3,9 +3,6 @@
 //! the writer has to go on before the keeper has made a segment ready. Thousands of kills instead of twenty.
 
 #![allow(clippy::disallowed_methods, reason = "real threads take real time")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Millis, Version};
 use hapax_ledger::{
     Ledger, Options, check_on,

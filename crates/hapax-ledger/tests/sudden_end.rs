@@ -1,10 +1,6 @@
 //! A thread of the ledger panics: a fault of ours. The ledger must say so and answer nothing more, rather than call itself
 //! durable and leave its callers waiting.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::{
     sync::{
         Arc,
@@ -13,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use common::*;
+use crate::common::*;
 use hapax_core::Version;
 use hapax_ledger::{Clock, Ledger, disk::RecordingDisk};
 use hapax_store::{BodyId, Durability, Store, StoreError, Swap};

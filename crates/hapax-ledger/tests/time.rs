@@ -1,13 +1,9 @@
 //! The store's time over restarts, also for those who only read: what was told as over stays over, even if the wall clock
 //! is set back while nobody looks.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::{path::Path, sync::Arc};
 
-use common::*;
+use crate::common::*;
 use hapax_core::{Millis, Stamp};
 use hapax_ledger::{Ledger, Options, disk::RecordingDisk, repair_on};
 use hapax_store::{Due, Envelope, Store, Swap};

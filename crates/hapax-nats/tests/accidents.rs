@@ -1,5 +1,4 @@
 //! What happens between a program and its NATS.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -104,14 +103,14 @@ async fn two_and_eight_processes_share_their_keys() {
     for processes in [2, 8] {
         let nats = Nats::start();
         let task = || format!("share {}", nats.port());
-        accidents::count_together("child", processes, open(nats.port()).await, task).await;
+        accidents::count_together("accidents::child", processes, open(nats.port()).await, task).await;
     }
 }
 
 #[tokio::test]
 async fn clients_with_wrong_clocks_change_nothing() {
     let nats = Nats::start();
-    accidents::skewed_clocks_change_nothing("child", || format!("skew {}", nats.port())).await;
+    accidents::skewed_clocks_change_nothing("accidents::child", || format!("skew {}", nats.port())).await;
 }
 
 async fn say(port: u16, subject: &str, body: &str) -> String {

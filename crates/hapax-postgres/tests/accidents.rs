@@ -1,5 +1,4 @@
 //! What happens between a program and its Postgres.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -104,14 +103,14 @@ async fn two_and_eight_processes_share_their_keys() {
     for processes in [2, 8] {
         let postgres = Postgres::forgetful();
         let task = || format!("share {}", postgres.port());
-        accidents::count_together("child", processes, open(postgres.port()).await, task).await;
+        accidents::count_together("accidents::child", processes, open(postgres.port()).await, task).await;
     }
 }
 
 #[tokio::test]
 async fn clients_with_wrong_clocks_change_nothing() {
     let postgres = Postgres::forgetful();
-    accidents::skewed_clocks_change_nothing("child", || format!("skew {}", postgres.port())).await;
+    accidents::skewed_clocks_change_nothing("accidents::child", || format!("skew {}", postgres.port())).await;
 }
 
 async fn client(postgres: &Postgres) -> Client {

@@ -1,5 +1,4 @@
 //! The stories of agents and workflows, on a real PostgreSQL.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::{
     Arc,
@@ -39,7 +38,7 @@ async fn child() {
 /// Every point of each story is died at on the ledger; here every fifth, so that all kinds of points are.
 #[tokio::test]
 async fn stories_whose_process_is_killed() {
-    let scene = Scene { child: "child", place: &places(), open: &open, stride: 5 };
+    let scene = Scene { child: "agents::child", place: &places(), open: &open, stride: 5 };
     killed::one_refund(&scene).await;
     killed::corrected_refund(&scene).await;
     killed::unwinding(&scene).await;

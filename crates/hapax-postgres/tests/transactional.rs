@@ -1,5 +1,4 @@
 //! The effect and its record commit together, or not at all.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! What happens between a program and its Redis.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -103,14 +102,14 @@ async fn two_and_eight_processes_share_their_keys() {
     for processes in [2, 8] {
         let redis = Redis::forgetful();
         let task = || format!("share {}", redis.port());
-        accidents::count_together("child", processes, open(redis.port()).await, task).await;
+        accidents::count_together("accidents::child", processes, open(redis.port()).await, task).await;
     }
 }
 
 #[tokio::test]
 async fn clients_with_wrong_clocks_change_nothing() {
     let redis = Redis::forgetful();
-    accidents::skewed_clocks_change_nothing("child", || format!("skew {}", redis.port())).await;
+    accidents::skewed_clocks_change_nothing("accidents::child", || format!("skew {}", redis.port())).await;
 }
 
 /// Many wait, and their marks are made anew one after the other over a slow wire. Whoever completes meanwhile is heard

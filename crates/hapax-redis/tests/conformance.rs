@@ -1,11 +1,8 @@
 //! Redis passes the shared suite, plain and inside the faulty twin.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::Shared;
+use crate::common::Shared;
 use hapax_store::{Odds, Seeded, conformance};
 use hapax_testkit::Redis;
 

@@ -1,9 +1,6 @@
 //! Redis against a naive model of a store: 200 random histories.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod common;
-
-use common::Shared;
+use crate::common::Shared;
 use hapax_store::Seeded;
 use hapax_testkit::{Redis, model};
 

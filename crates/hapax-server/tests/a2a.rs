@@ -1,13 +1,9 @@
 //! The queue over HTTP: who may do what, who sees what, and what stands in the audit log.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
+use crate::support::{Running, Setup, ask};
 use hapax_client::Client;
 use hapax_server::{Auth, Keys, hash_key};
 use serde_json::{Value, json};
-use support::{Running, Setup, ask};
 
 fn keys() -> Auth {
     let entry = |name: &str, tenant: &str, more: &str| {

@@ -1,14 +1,11 @@
 //! What agents and workflows ask a daemon for, over a real socket.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
+use crate::support;
+use crate::support::{Running, Setup, ask, begin, step};
 use hapax_client::Client;
 use hapax_core::{Preset, identity::Surface};
 use hapax_engine::Policies;
 use serde_json::{Value, json};
-use support::{Running, Setup, ask, begin, step};
 
 async fn post(client: &Client, path: &str, body: Value) -> (u16, Value) {
     ask(client, "POST", path, body).await

@@ -1,21 +1,17 @@
 //! The client in Rust tells the stories of agents over a real socket.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering::SeqCst},
 };
 
+use crate::support::Setup;
 use hapax_client::{
     Effect, Error, OnceError,
     agents::{Answer, Claimed, Dependencies, Gathered, Input, MemoAnswer},
 };
 use parking_lot::Mutex;
 use serde_json::json;
-use support::Setup;
 
 #[tokio::test]
 async fn two_callers_of_one_refund_get_one_answer_and_a_superseded_one_none() {

@@ -1,11 +1,8 @@
 //! The API over real sockets.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
+use crate::support;
+use crate::support::{Setup, ask, begin, step};
 use serde_json::{Value, json};
-use support::{Setup, ask, begin, step};
 
 /// The whole life of an operation, as another language sees it.
 #[tokio::test]

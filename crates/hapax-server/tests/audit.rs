@@ -1,7 +1,5 @@
 //! The audit log: what was written is there, and what was changed is named.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
 use std::{fs, io::Write as _, path::PathBuf};
 
 use hapax_server::audit::{Action, Audit, AuditOptions, verify};

@@ -1,9 +1,7 @@
 //! What administrators do is written down: who, what, and to whom.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
+use crate::support;
+use crate::support::{Running, Setup, ask, begin, step};
 use hapax_client::Client;
 use hapax_core::{
     Policy, Preset,
@@ -16,7 +14,6 @@ use hapax_server::{
     hash_key,
 };
 use serde_json::{Value, json};
-use support::{Running, Setup, ask, begin, step};
 
 fn newest(daemon: &Running, action: Action) -> Row {
     let rows = daemon.server.audit().tail(256);

@@ -1,15 +1,11 @@
 //! The client's `once` against a real daemon: what runs, what is recorded, and what is said when it was not.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
 use std::{convert::Infallible, time::Duration};
 
+use crate::support::{Setup, ask};
 use hapax_client::{Begun, Client, Effect, OnceError, Outcome};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use support::{Setup, ask};
 
 async fn explained(client: &Client, operation: &str) -> Value {
     ask(client, "GET", &format!("/v1/operations/{operation}"), Value::Null).await.1

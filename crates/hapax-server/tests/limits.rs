@@ -1,14 +1,10 @@
 //! Everything is bounded, and says so.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Setup, ask, begin, step};
 use hapax_server::Limits;
 use serde_json::{Value, json};
-use support::{Setup, ask, begin, step};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

@@ -1,11 +1,9 @@
 //! Whatever one tenant does, its neighbours see no less of their own, and nothing of it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
+use crate::support;
 use std::time::Duration;
 
+use crate::support::{Setup, ask, begin, feed, step};
 use hapax_client::Client;
 use hapax_core::{
     Preset,
@@ -15,7 +13,6 @@ use hapax_core::{
 use hapax_engine::Policies;
 use hapax_server::Limits;
 use serde_json::{Value, json};
-use support::{Setup, ask, begin, feed, step};
 use tokio::io::AsyncWriteExt as _;
 
 /// An operation whose end nobody knows; its id.

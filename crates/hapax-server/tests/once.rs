@@ -1,12 +1,8 @@
 //! The daemon's own changes, said twice: they happen once, and the second caller is told what the first was.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
+use crate::support::{Running, Setup, ask, begin, key_text, keys};
 use hapax_client::Client;
 use serde_json::{Value, json};
-use support::{Running, Setup, ask, begin, key_text, keys};
 
 /// Status, whether it was a replay, and the answer.
 async fn say(client: &Client, method: &str, path: &str, body: &[u8], key: &str) -> (u16, bool, Value) {

@@ -1,11 +1,8 @@
 //! Tenants are strangers, and who is not known learns nothing.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod support;
-
+use crate::support;
+use crate::support::{Setup, ask, begin, feed, step};
 use serde_json::{Value, json};
-use support::{Setup, ask, begin, feed, step};
 
 /// Two tenants, one key, every endpoint.
 #[tokio::test]

@@ -3,13 +3,9 @@
 //!
 //! `HAPAX_WRITE_GOLDEN=1` writes the files that are missing and the texts anew; a `.bin` that exists is never touched.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its premise is wrong")]
-
-mod codec_support;
-
 use std::collections::BTreeSet;
 
-use codec_support::{decode, golden_dir, samples};
+use crate::codec_support::{decode, golden_dir, samples};
 use hapax_core::{
     Anchor, Body, Effect, Fence, Outcome, OutcomeClass, Record, Span, State,
     policy::{AfterWindow, OnLapse},

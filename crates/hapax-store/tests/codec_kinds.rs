@@ -3,14 +3,10 @@
 //!
 //! `HAPAX_WRITE_GOLDEN=1` writes the files that are missing; one that exists is never touched.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
-mod codec_support;
-
 use std::{path::PathBuf, sync::Arc};
 
+use crate::codec_support::{SURFACE, TENANT, inline, last, outcome, pending, record};
 use bytes::Bytes;
-use codec_support::{SURFACE, TENANT, inline, last, outcome, pending, record};
 use hapax_core::{
     Anchor, Body, BodyId, Compensation, CompensationInput, Effect, Fingerprint, Honoured, Id, Millis, Nonce,
     OutcomeClass, Span, Stamp, State, Tag, Ties, WallMillis,

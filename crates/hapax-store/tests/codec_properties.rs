@@ -1,8 +1,6 @@
 //! What is written is read; what was not written is an error, and never a panic.
 
-mod codec_support;
-
-use codec_support::{any_record, decode, samples};
+use crate::codec_support::{any_record, decode, samples};
 use hapax_store::{Kind, codec};
 use proptest::prelude::*;
 

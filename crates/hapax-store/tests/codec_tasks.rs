@@ -2,8 +2,6 @@
 //!
 //! `HAPAX_WRITE_GOLDEN=1` writes the files that are missing; one that exists is never touched.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where its premise is wrong")]
-
 use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;

@@ -1,9 +1,8 @@
 //! A store drops and indexes a record by what `seal` writes beside it. A window too early loses an answer that somebody
 //! may still ask for; one too late, or none, keeps it for ever.
 
-mod codec_support;
-
-use codec_support::{inline, last, outcome, pending, record};
+use crate::codec_support;
+use crate::codec_support::{inline, last, outcome, pending, record};
 use hapax_core::{
     Anchor, Millis, OutcomeClass, Record, Span, Stamp, State, WallMillis, as_read,
     policy::{AfterWindow, OnLapse},

@@ -1,7 +1,6 @@
 //! Real processes and raw sockets: what a polite client library would not send, and what a mock would not get wrong.
 
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "each test binary uses its part")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
 mod client;

@@ -1,5 +1,4 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses its own part of it")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::{
     Arc, Mutex,

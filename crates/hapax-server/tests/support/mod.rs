@@ -1,7 +1,6 @@
 //! A real server on a real socket, in this process.
 
 #![allow(dead_code, reason = "each test uses its part")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
 use std::sync::Arc;
 

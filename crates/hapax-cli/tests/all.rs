@@ -1,0 +1,30 @@
+//! Every test of this crate in one program: linking is most of what building tests costs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
+
+mod crowd;
+mod demo;
+mod gateway_admin;
+mod gateway_bad_answers;
+mod gateway_config;
+mod gateway_egress;
+mod gateway_flood;
+mod gateway_held;
+mod gateway_http2_upstream;
+mod gateway_killed;
+mod gateway_once;
+mod gateway_protocols;
+mod gateway_slow;
+mod gateway_smuggling;
+mod gateway_streams;
+mod gateway_table;
+mod gateway_upstream_faults;
+mod gateway_whose;
+mod real_clients;
+mod serve;
+mod serve_gateway;
+mod serve_tls;
+mod shared_stores;
+mod support;
+mod traces;
+mod transfer;

@@ -1,0 +1,15 @@
+//! Every test of this crate in one program: linking is most of what building tests costs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
+
+mod group_rules;
+mod identity_canonical;
+mod identity_fingerprint;
+mod identity_keys;
+mod identity_recipes;
+mod meaning;
+mod rules_cases;
+mod rules_properties;
+mod rules_support;
+mod rules_table;
+mod task_rules;

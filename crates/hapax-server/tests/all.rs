@@ -1,0 +1,16 @@
+//! Every test of this crate in one program: linking is most of what building tests costs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
+
+mod a2a;
+mod agents;
+mod agents_client;
+mod api;
+mod audit;
+mod books;
+mod client_once;
+mod limits;
+mod neighbours;
+mod once;
+mod strangers;
+mod support;
