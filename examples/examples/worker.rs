@@ -62,9 +62,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
     let _queued = queue.send(&acme, page(&queue, 2)?).await?;
+    let _joined_or_replayed = queue.send(&acme, page(&queue, 2)?).await?;
 
     let mut received = 0;
-    while received < 2 {
+    while received < 3 {
         for delivery in queue.results(&acme, "planner", 10, Duration::from_secs(30)).await? {
             println!("result of {}: {:?}", delivery.order.id, delivery.how);
             queue.ack(&acme, delivery.order.id).await?;
@@ -78,7 +79,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     worker.stop();
     let report = working.await??;
-    println!("two sends, {} results posted, {} pages indexed", report.posted, indexed.load(SeqCst));
+    println!("{} results posted for three sends, {} pages indexed", report.posted, indexed.load(SeqCst));
     assert_eq!(indexed.load(SeqCst), 2);
     drop((queue, hapax));
     std::fs::remove_dir_all(directory)?;

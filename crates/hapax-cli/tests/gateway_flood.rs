@@ -35,16 +35,16 @@ fn a_flood_of_keys_takes_its_tenants_share_and_no_more() {
     for path in ["/pay", "/busy"] {
         let dir = Dir::new();
         let gateway = Start::at(&dir).file(&file).upstream(upstream.address).go();
-        let first = flood(&gateway, path, 0, SHARE * 2);
+        let first = flood(&gateway, path, 0, SHARE * 5);
         let before = gateway.memory_kib();
-        let then = flood(&gateway, path, SHARE * 2, SHARE * 8);
+        let then = flood(&gateway, path, SHARE * 5, SHARE * 20);
         let after = gateway.memory_kib();
         let refused = |statuses: &BTreeMap<u16, usize>| statuses.get(&429).copied().unwrap_or(0);
         // Shares are counted with some slack; beyond it all are refused.
         assert!(refused(&first) > 0, "{path}: {first:?}");
-        assert_eq!(refused(&then), SHARE * 8, "{path}: {then:?}");
-        // Were they kept, 8 KiB each, it would be 12 MiB and more.
-        assert!(after < before + 6 * 1024, "{path}: from {before} to {after} KiB");
+        assert_eq!(refused(&then), SHARE * 20, "{path}: {then:?}");
+        // Were they kept, 8 KiB each, it would be 32 MiB and more; an allocator's habits account for a few.
+        assert!(after < before + 16 * 1024, "{path}: from {before} to {after} KiB");
         // What is known is known, and strangers find room.
         assert_eq!(post(gateway.address, "/pay", "stranger", "{}").status, 201, "{path}");
         assert!(post(gateway.address, "/pay", "stranger", "{}").is_replay(), "{path}");

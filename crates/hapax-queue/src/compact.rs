@@ -47,7 +47,7 @@ impl Queue {
         let looked = self.look(record).await?;
         let Some(task) = &looked.record else { return Ok(false) };
         let ready = matches!(&task.state, TaskState::Resolved(resolved) if resolved.acked.is_some());
-        if !ready || !self.joiners_have_ended(task).await? {
+        if !ready || !self.end_joiners(task).await? {
             return Ok(false);
         }
         if let Some(cache) = task.order.cache {
@@ -62,8 +62,9 @@ impl Queue {
         Ok(matches!(reply, TaskReply::Done { .. }))
     }
 
-    /// Rolls forward whoever joined it. One that joins from here on finds it resolved, or gone.
-    async fn joiners_have_ended(&self, task: &Task) -> Result<bool, QueueError> {
+    /// Whoever joined a resolved task ends as it did; false if one of them has not. One that joins from here on finds it
+    /// resolved, or gone.
+    pub(crate) async fn end_joiners(&self, task: &Task) -> Result<bool, QueueError> {
         let tag = joined_tag(&task.about.tenant, &task.order.id);
         let mut after: Option<Cursor> = None;
         let mut all = true;

@@ -56,8 +56,15 @@ impl Queue {
         loop {
             let page = self.engine.scan(Index::Queue(tag), after.as_ref(), limit).await?;
             for record in &page.items {
-                if let Some(task) = self.look(record).await?.record {
-                    found.extend(delivery(&task));
+                if let Some(task) = self.look(record).await?.record
+                    && let Some(delivery) = delivery(&task)
+                {
+                    // Who joined it has the same sender and comes into this list behind it. Its own post does not do this:
+                    // a crash between the two would leave them waiting.
+                    if may_have_joiners(&task, delivery.how) {
+                        self.end_joiners(&task).await?;
+                    }
+                    found.push(delivery);
                 }
                 if found.len() == limit {
                     return Ok(found);
@@ -92,6 +99,13 @@ impl Queue {
                 }
             }
         }
+    }
+}
+
+fn may_have_joiners(task: &Task, how: How) -> bool {
+    match how {
+        How::Posted(_) | How::Forced | How::Expired => task.order.cache.is_some(),
+        How::Replayed | How::Joined(_) => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use hapax_core::Effect;
+use hapax_core::{Effect, Nonce};
 use hapax_engine::{Engine, OnceError, Settings, Tool, ToolError, Turn};
 use hapax_store::Store;
 use serde_json::json;
@@ -99,6 +99,9 @@ pub async fn one_refund(scene: &Scene<'_>) {
     }
 }
 
+/// The correction's own nonce: whoever carries it out says the same supersede, also after a restart.
+const CORRECTION: Nonce = Nonce([45; 16]);
+
 /// The late call for 123 while the turn is superseded, then 456.
 pub(super) async fn act_corrected(store: Arc<dyn Store>, log: Log, effect: &str) {
     let engine = engine(store, &log);
@@ -106,7 +109,7 @@ pub(super) async fn act_corrected(store: Arc<dyn Store>, log: Log, effect: &str)
     let first = group.create().await.unwrap();
     let late = refund(&engine, &log, effect, &first, 123, "");
     let corrected = async {
-        let turn = match group.supersede().await {
+        let turn = match group.supersede_with(CORRECTION).await {
             Ok(superseded) => superseded.turn,
             Err(_committed) => group.fork("talk-2").await.unwrap(),
         };
@@ -117,19 +120,17 @@ pub(super) async fn act_corrected(store: Arc<dyn Store>, log: Log, effect: &str)
 }
 
 /// Wherever the process is killed: 456 is refunded once, and 123 not at all once the turn was superseded, unless it had
-/// started before and the supersede says so.
-///
-/// Irreversible refunds are left out: there the first process may have gone on in a fork, which the second does not know of,
-/// and a refund in a fork is another one.
+/// started before and the supersede says so. The second process says the supersede of the first again, under its nonce: a
+/// new one would find the group committed by the refund of 456 itself, and go on in a fork, where it would be another.
 pub async fn corrected_refund(scene: &Scene<'_>) {
-    for effect in ["idempotent", "unsafe"] {
+    for effect in ["idempotent", "compensatable", "irreversible", "unsafe"] {
         let deaths = each_death(scene, "corrected", effect, |left| async move {
             let Left { world, log, at, _dir } = left;
             let engine = engine(Arc::clone(&world.store) as Arc<dyn Store>, &log);
             let group = engine.group("acme", "talk").unwrap();
             group.create().await.unwrap();
             let first = group.turn(1);
-            let (turn, reported) = match group.supersede().await {
+            let (turn, reported) = match group.supersede_with(CORRECTION).await {
                 Ok(superseded) => (superseded.turn, !superseded.started.is_empty()),
                 Err(_committed) => (group.fork("talk-2").await.unwrap(), true),
             };
