@@ -26,7 +26,6 @@ pub(crate) struct Dependency {
 pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) kinds: Vec<String>,
-    pub(crate) required_features: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -48,6 +47,8 @@ pub(crate) struct Package {
 #[derive(Debug)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
+    /// Where cargo puts what it builds.
+    pub(crate) target: String,
     members: BTreeSet<String>,
     /// Package id → ids of what it is built with and linked to, without dev- and build-dependencies.
     normal_edges: BTreeMap<String, Vec<String>>,
@@ -71,7 +72,8 @@ impl Metadata {
         let members = array(&value, "workspace_members").iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let nodes = value.get("resolve").map_or(&[][..], |resolve| array(resolve, "nodes"));
         let normal_edges = nodes.iter().filter_map(|node| Some((text(node, "id")?, normal_edges(node)))).collect();
-        Ok(Self { packages, members, normal_edges })
+        let target = text(&value, "target_directory").unwrap_or_default();
+        Ok(Self { packages, target, members, normal_edges })
     }
 
     /// Our own packages.
@@ -128,11 +130,7 @@ fn dependency(value: &Value) -> Option<Dependency> {
 }
 
 fn target(value: &Value) -> Option<Target> {
-    Some(Target {
-        name: text(value, "name")?,
-        kinds: texts(value, "kind"),
-        required_features: texts(value, "required-features"),
-    })
+    Some(Target { name: text(value, "name")?, kinds: texts(value, "kind") })
 }
 
 fn normal_edges(node: &Value) -> Vec<String> {
@@ -183,7 +181,7 @@ pub(crate) mod made_up {
             p.dependencies.iter().filter(|d| d.kind == Kind::Normal).map(|d| d.name.clone()).collect::<Vec<_>>()
         };
         let normal_edges = packages.iter().map(|p| (p.id.clone(), edges(p))).collect();
-        Metadata { packages, members, normal_edges }
+        Metadata { packages, target: "target".to_owned(), members, normal_edges }
     }
 }
 

@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_program_that_exists_is_run_in_release() {
         let mut package = made_up::package("hapax-sim", &[]);
-        package.targets.push(Target { name: "model".into(), kinds: vec!["bin".into()], required_features: vec![] });
+        package.targets.push(Target { name: "model".into(), kinds: vec!["bin".into()] });
         MODEL.require(&made_up::workspace(vec![package])).unwrap();
         let line = MODEL.line(&["--test"]).join(" ");
         assert_eq!(line, "cargo run --release -p hapax-sim --bin model -- --test");

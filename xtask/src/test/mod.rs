@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything a change must pass, in one command.
 
+mod built;
 mod examples;
 mod options;
 mod steps;

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::examples;
+use super::{built, examples};
 use crate::failure::Result;
-use crate::program::Program;
-use crate::{model, process, python, servers, tidy, tools};
+use crate::{process, python, servers, tidy, tools};
 
 pub(super) struct Step {
     /// For `--only` and `--skip`.
@@ -25,19 +24,13 @@ pub(super) enum Done {
     Skipped(String),
 }
 
-const FUZZ: Program = Program { package: "hapax-fuzz", bin: None, features: &[] };
-
 pub(super) fn all() -> Vec<Step> {
     vec![
         Step { name: "fmt", about: "the code is formatted", action: Action::Call(fmt) },
         Step { name: "clippy", about: "no lint speaks up", action: Action::Call(clippy) },
         Step { name: "tidy", about: "layering, purity, links, licences", action: Action::Call(tidied) },
         Step { name: "deny", about: "advisories, where cargo-deny is installed", action: Action::Call(deny) },
-        Step {
-            name: "build",
-            about: "everything builds",
-            action: Action::Run(&[&["cargo", "build", "--workspace", "--all-targets"]]),
-        },
+        Step { name: "build", about: "everything builds", action: Action::Call(build) },
         Step { name: "python", about: "clients that others wrote, for the tests", action: Action::Call(python) },
         Step { name: "tests", about: "all tests", action: Action::Call(tests) },
         Step { name: "sdk", about: "the Python package, the page and the API's document", action: Action::Call(sdk) },
@@ -78,11 +71,16 @@ fn deny(root: &Path) -> Result<Done> {
     Ok(Done::Passed)
 }
 
+fn build(root: &Path) -> Result<Done> {
+    built::build(root)?;
+    Ok(Done::Passed)
+}
+
 /// The daemon that was built, spoken to by the Python package, a browser and schemathesis.
 fn sdk(root: &Path) -> Result<Done> {
     const PYTHON: &str = "target/python/bin/python";
     servers::install(root)?;
-    process::run(root, &["cargo", "build", "-p", "hapax-cli"])?;
+    built::build(root)?;
     python::install(root)?;
     process::run(root, &[PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "./sdk/python"])?;
     process::run(root, &[PYTHON, "-m", "mypy", "--strict", "sdk/python/src", "sdk/python/examples"])?;
@@ -109,12 +107,12 @@ fn tests(root: &Path) -> Result<Done> {
 }
 
 fn check_model(root: &Path) -> Result<Done> {
-    model::PROGRAM.run(root, &["--test"])?;
+    built::run(root, "model", &["--test"])?;
     Ok(Done::Passed)
 }
 
 fn fuzz(root: &Path) -> Result<Done> {
-    FUZZ.run(root, &["--seconds", "15", "all"])?;
+    built::run(root, "hapax-fuzz", &["--seconds", "15", "all"])?;
     Ok(Done::Passed)
 }
 
