@@ -67,7 +67,8 @@ pub use events::{Events, Gap, Logged};
 pub use explain::{Advice, Explanation};
 pub use group::{GroupError, GroupHandle, GroupView, Progress, Reported, Superseded, Turn};
 pub use guard::{
-    DeadLetter, DeadLetters, Guard, GuardConfig, GuardError, HandlerError, InProgress, Message, NoProgress, Settle, Why,
+    Admitted, DeadLetter, DeadLetters, Guard, GuardConfig, GuardError, HandlerError, InProgress, Judge, Judged,
+    Message, NoProgress, Settle, Why,
 };
 pub use jobs::{JobError, Jobs};
 pub use key_generator::{KeyGenerator, KeyGeneratorError};

@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, panic::AssertUnwindSafe};
 
-use hapax_core::{Body, Outcome, OutcomeClass, Verdict, policy::Mode};
+use hapax_core::{Body, Id, Outcome, OutcomeClass, Verdict, policy::Mode};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -69,14 +69,19 @@ impl Call {
                 let unrecorded = why == Unprotected::StoreGone;
                 Ok(OnceDone { value, replayed: false, joined: false, attempt, unrecorded })
             }
-            Decision::Told(Begun::Replay(replayed)) => given_again(replayed),
-            Decision::Told(Begun::JoinedFailure(failure)) => {
-                Err(OnceError::JoinedFailure { message: message_of(&failure) })
-            }
-            Decision::Told(Begun::Told(verdict)) => Err(told(prepared, verdict)),
-            // A ticket is not told, it is given.
-            Decision::Told(Begun::Execute(_)) => Err(OnceError::Superseded),
+            Decision::Told(told) => told_instead(prepared.id, told),
         }
+    }
+}
+
+/// What whoever may not run it gets instead.
+pub(crate) fn told_instead<T: DeserializeOwned, E>(id: Id, told: Begun) -> Result<OnceDone<T>, OnceError<E>> {
+    match told {
+        Begun::Replay(replayed) => given_again(replayed),
+        Begun::JoinedFailure(failure) => Err(OnceError::JoinedFailure { message: message_of(&failure) }),
+        Begun::Told(verdict) => Err(why_not(id, verdict)),
+        // A ticket is not told, it is given.
+        Begun::Execute(_) => Err(OnceError::Superseded),
     }
 }
 
@@ -149,11 +154,11 @@ impl Engine {
     }
 }
 
-fn told<E>(prepared: &Prepared, verdict: Verdict) -> OnceError<E> {
+fn why_not<E>(id: Id, verdict: Verdict) -> OnceError<E> {
     match verdict {
         Verdict::InFlight { retry_after, .. } => OnceError::InFlight { retry_after },
         Verdict::Mismatch => OnceError::Mismatch,
-        Verdict::InDoubt { .. } => OnceError::InDoubt { id: prepared.id },
+        Verdict::InDoubt { .. } => OnceError::InDoubt { id },
         Verdict::Refused(refusal) => OnceError::Refused(refusal),
         Verdict::Fenced | Verdict::Execute(_) => OnceError::Superseded,
         Verdict::WindowClosed { decided_wall, .. } => OnceError::WindowClosed { decided: decided_wall },

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hapax_core::{Body, Outcome, OutcomeClass, Recorded, policy::Keep};
+use hapax_core::{Body, Outcome, OutcomeClass, Policy, Recorded, policy::Keep};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -49,10 +49,14 @@ fn unreadable(error: &serde_json::Error) -> String {
 
 /// A value as it is recorded. One that cannot be written still is recorded as done.
 pub(crate) fn recorded_value<T: Serialize>(prepared: &Prepared, value: &T) -> Outcome {
-    let body = match prepared.policy.capture.keep {
+    done_as(&prepared.policy, value)
+}
+
+pub(crate) fn done_as<T: Serialize>(policy: &Policy, value: &T) -> Outcome {
+    let body = match policy.capture.keep {
         Keep::Marker => Body::Empty,
         Keep::Handle | Keep::Whole => match serde_json::to_vec(value) {
-            Ok(bytes) => handle_in(prepared.policy.capture.keep, &bytes).unwrap_or(Body::Inline(bytes.into())),
+            Ok(bytes) => handle_in(policy.capture.keep, &bytes).unwrap_or(Body::Inline(bytes.into())),
             Err(_) => Body::Uncaptured { length: 0, digest: [0; 32] },
         },
     };

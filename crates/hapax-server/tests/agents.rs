@@ -390,3 +390,50 @@ async fn a_flood_of_groups_and_memos_is_stopped_at_the_tenants_share() {
         assert_eq!(post(&globex, path, body.clone()).await.0, 200, "{path}");
     }
 }
+
+fn delivery(sequence: u64, delivery: u32) -> Value {
+    let consumer = json!({ "name": "billing", "ack_wait_ms": 9_000, "max_deliveries": 2 });
+    json!({ "consumer": consumer, "stream": "orders", "sequence": sequence, "payload_base64": "aGVsbG8=", "delivery": delivery })
+}
+
+/// A broker delivers twice at once, and once more when it was handled; another tenant's consumer of the same name is
+/// somebody else.
+#[tokio::test]
+async fn a_message_is_handled_once_whoever_delivers_it() {
+    let daemon = secured().await;
+    let (client, stranger) = (daemon.as_key("acme-client"), daemon.as_key("globex-client"));
+    let first = fine(&client, "/v1/bus:deliver", delivery(1, 1)).await;
+    assert_eq!((first["verdict"].as_str(), first["in_progress_every_ms"].as_u64()), (Some("execute"), Some(3_000)));
+    let meanwhile = fine(&client, "/v1/bus:deliver", delivery(1, 1)).await;
+    assert_eq!((meanwhile["verdict"].as_str(), meanwhile["settle"].as_str()), (Some("settle"), Some("nak")));
+    assert!(meanwhile["after_ms"].as_u64().unwrap() > 0);
+    let settle = format!("/v1/bus/{}:settle", first["operation"].as_str().unwrap());
+    let mut done = json!({ "token": first["token"], "delivery": 1, "handled": "done" });
+    done["consumer"] = delivery(1, 1)["consumer"].clone();
+    let (status, said) = post(&stranger, &settle, done.clone()).await;
+    assert_eq!((status, said["code"].as_str()), (404, Some("HX0010")), "{said}");
+    for _ in 0..2 {
+        assert_eq!(fine(&client, &settle, done.clone()).await, json!({ "settle": "ack" }), "said again, it is so");
+    }
+    let again = fine(&client, "/v1/bus:deliver", delivery(1, 2)).await;
+    assert_eq!((again["verdict"].as_str(), again["settle"].as_str()), (Some("settle"), Some("ack")));
+    assert_eq!(fine(&stranger, "/v1/bus:deliver", delivery(1, 1)).await["verdict"], "execute");
+
+    // In doubt: it rests, and on the last delivery a person is told.
+    let second = fine(&client, "/v1/bus:deliver", delivery(2, 1)).await;
+    let unknown = json!({ "consumer": delivery(2, 1)["consumer"], "token": second["token"], "delivery": 1, "handled": "unknown" });
+    let settle = format!("/v1/bus/{}:settle", second["operation"].as_str().unwrap());
+    assert_eq!(fine(&client, &settle, unknown).await, json!({ "settle": "nak", "after_ms": 9_000 }));
+    let last = fine(&client, "/v1/bus:deliver", delivery(2, 2)).await;
+    assert_eq!(last["settle"], "terminate");
+    assert!(last["dead_letter"].as_str().unwrap().contains("unknown"), "{last}");
+
+    // What cannot be told from others is put aside; a consumer that nobody knows how long to remember is refused.
+    let mut nameless = delivery(3, 1);
+    nameless["intent"] = "two words".into();
+    assert_eq!(fine(&client, "/v1/bus:deliver", nameless).await["settle"], "terminate");
+    let mut unlimited = delivery(3, 1);
+    unlimited["consumer"]["max_deliveries"] = Value::Null;
+    let (status, said) = post(&client, "/v1/bus:deliver", unlimited).await;
+    assert_eq!((status, said["code"].as_str()), (400, Some("HX0097")), "{said}");
+}

@@ -24,6 +24,8 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
         ("refund", "asked twice in one conversation: one refund, both got the same answer"),
         ("supersede", "refunded: 456, and only that"),
         ("saga", "undone: the last booking first, each once"),
+        ("messages", "delivered 12 times, handled: [b'order 1', b'order 2']"),
+        ("job_submit", "submitted 4 times by two clients, accepted once"),
         ("memo", "never used again: what a rule of today might see otherwise, and results of tools"),
     ],
 )
@@ -144,3 +146,49 @@ def test_an_inverse_of_which_nobody_knows_waits_for_a_person(client: hapax.Clien
     plan = asyncio.run(go_on())
     assert (plan.state, plan.over) == ("manual", False)
     assert trip.seen_to(plan.steps[0].ordinal, "looked at the hotel's page").state == "completed"
+
+
+def test_a_message_is_handled_once_and_a_doubtful_one_ends_with_a_person(client: hapax.Client) -> None:
+    handled: list[int] = []
+    letters: list[str] = []
+    consumer = f"billing-{id(handled)}"
+    guard = client.guard(consumer, lambda message, why: letters.append(why), ack_wait=7, max_deliveries=2)
+
+    def deliver(sequence: int, handler: object, delivery: int = 1, intent: str | None = None) -> hapax.Settle:
+        message = hapax.Message("orders", sequence, f"{sequence}".encode(), intent, delivery)
+        return guard.handle(message, handler)  # type: ignore[arg-type]
+
+    assert deliver(1, lambda message: handled.append(1)) == hapax.Settle("ack")
+    assert deliver(1, lambda message: handled.append(2), delivery=2) == hapax.Settle("ack")
+    assert handled == [1]
+
+    def busy(message: hapax.Message) -> None:
+        raise hapax.Retryable("the bank is closed")
+
+    assert deliver(2, busy).what == "nak"
+    assert deliver(2, lambda message: handled.append(2), delivery=2) == hapax.Settle("ack")
+    assert handled == [1, 2]
+
+    def broken(message: hapax.Message) -> None:
+        raise RuntimeError("the line went dead")
+
+    # Nobody knows whether it happened: it rests, and on its last delivery a person is told before the broker forgets it.
+    assert deliver(3, broken) == hapax.Settle("nak", 7.0)
+    assert deliver(3, lambda message: handled.append(3)) == hapax.Settle("nak", 7.0)
+    assert deliver(3, lambda message: handled.append(3), delivery=2) == hapax.Settle("terminate")
+    assert (handled, len(letters)) == ([1, 2], 1)
+    assert "unknown" in letters[0]
+
+    # One intent for two messages.
+    assert deliver(4, lambda message: None, intent="pay-4") == hapax.Settle("ack")
+    assert deliver(5, lambda message: handled.append(5), intent="pay-4") == hapax.Settle("terminate")
+    assert handled == [1, 2]
+
+    # A dead letter that cannot be put aside: the broker is not told to forget.
+    def no_room(message: hapax.Message, why: str) -> None:
+        raise OSError("no room")
+
+    careful = client.guard(consumer, no_room, ack_wait=7, max_deliveries=2)
+    assert careful.handle(hapax.Message("orders", 6, b"6", "pay-4"), lambda message: None) == hapax.Settle("nak", 2.0)
+    with pytest.raises(hapax.Refused, match="retention"):
+        client.guard("unlimited", no_room, ack_wait=7).handle(hapax.Message("orders", 1), lambda message: None)

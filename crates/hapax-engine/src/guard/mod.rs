@@ -1,28 +1,26 @@
 //! The bus guard: at-least-once in, once handled. It knows no broker; an adapter hands it messages and carries out what
 //! it answers.
 
+mod judge;
 mod letter;
 mod settle;
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hapax_core::{
-    Effect, Millis, Policy, Span,
-    identity::{Grammar, Key, Surface, Tenant, recipes::native},
-    policy::Treatment,
-};
+use hapax_core::{Effect, Millis};
 use hapax_store::BoxFuture;
 
 use crate::{
-    call::{Call, IntoTenant, Wait},
+    call::IntoTenant,
     classify::{Classify, Failure},
     engine::Engine,
     error::EngineError,
 };
 
+pub use judge::{Admitted, Judge};
 pub use letter::{DeadLetter, DeadLetters, Why};
-pub use settle::Settle;
+pub use settle::{Judged, Settle};
 
 /// One delivery of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -132,16 +130,13 @@ impl GuardConfig {
 /// Guards one consumer.
 #[derive(Clone)]
 pub struct Guard {
-    engine: Engine,
-    tenant: Tenant,
-    config: Arc<GuardConfig>,
-    policy: Arc<Policy>,
+    judge: Judge,
     letters: Arc<dyn DeadLetters>,
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Guard").field("judge", &self.judge).finish_non_exhaustive()
     }
 }
 
@@ -152,12 +147,7 @@ impl Guard {
         config: GuardConfig,
         letters: Arc<dyn DeadLetters>,
     ) -> Result<Self, GuardError> {
-        let kept = Span::For(config.kept()?);
-        let tenant = tenant.into_tenant()?;
-        let surface = Surface::new("bus").map_err(EngineError::from)?;
-        let policy = Policy::clone(&engine.inner.policy(&surface));
-        let policy = Policy { success: kept, final_failure: Treatment::Replay(kept), ..policy }.revised();
-        Ok(Self { engine: engine.clone(), tenant, config: Arc::new(config), policy: Arc::new(policy), letters })
+        Ok(Self { judge: Judge::new(engine, tenant, config)?, letters })
     }
 
     /// Handles one delivery: runs the handler unless the message was handled before, and says what to tell the broker.
@@ -167,11 +157,11 @@ impl Guard {
         F: FnOnce(Message) -> Fut + Send + 'static,
         Fut: Future<Output = Result<(), HandlerError>> + Send + 'static,
     {
-        let call = match self.call(&message) {
+        let call = match self.judge.call(&message) {
             Ok(call) => call,
             Err(error) => return self.bury(&message, Why::Unusable(error.to_string())).await,
         };
-        let (every, given) = (self.config.ack_wait / 3, message.clone());
+        let (every, given) = (self.judge.every(), message.clone());
         let done = call
             .once(move |_ticket| async move {
                 let mut handling = std::pin::pin!(handler(given));
@@ -185,23 +175,19 @@ impl Guard {
                 }
             })
             .await;
-        self.settle(&message, done).await
+        match self.judge.judged(message.delivery, done) {
+            Judged::Tell(settle) => settle,
+            Judged::Bury(why) => self.bury(&message, why).await,
+        }
     }
 
-    /// Known by its intent, or else by its place in its stream.
-    fn call(&self, message: &Message) -> Result<Call, EngineError> {
-        let key = match &message.intent {
-            Some(intent) => Key::new(intent, &Grammar::visible())?,
-            None => {
-                let sequence = message.sequence.to_le_bytes();
-                native::named("bus", 1, &[("stream", message.stream.as_bytes()), ("sequence", &sequence)])
-            }
-        };
-        let print = self.engine.inner.printer.of_bytes(&message.payload);
-        let policy = Arc::clone(&self.policy);
-        let scope = self.engine.surface("bus").tenant(&self.tenant).within("consumer", &self.config.consumer);
-        let call = scope.with_key(key).fingerprinted(print).effect(self.config.effect).wait(Wait::No);
-        Ok(call.set(move |prepared| prepared.policy = policy))
+    /// The dead letter is durable before the broker is told to forget the message.
+    async fn bury(&self, message: &Message, why: Why) -> Settle {
+        let letter = DeadLetter { consumer: self.judge.consumer().to_owned(), message: message.clone(), why };
+        match self.letters.put(letter).await {
+            Ok(()) => Settle::Terminate,
+            Err(_) => settle::STORE_AWAY,
+        }
     }
 }
 

@@ -193,4 +193,18 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         "A person has found that this inverse may be tried again. It is written to the audit log first.",
         schema::<wire::RetryRequest>,
     ),
+    post(
+        Name::Deliver,
+        "/v1/bus:deliver",
+        "Ask for the right to handle one delivery of a message.",
+        schema::<wire::DeliverRequest>,
+        &[(200, "Handle it, or what to tell the broker.", Content::Json(schema::<wire::DeliveryVerdicts>))],
+    ),
+    post(
+        Name::Settle,
+        "/v1/bus/{id}:settle",
+        "How the handler of a delivery ended; answers what to tell the broker.",
+        schema::<wire::SettleRequest>,
+        &[(200, "What to tell the broker.", Content::Json(schema::<wire::SettleWire>))],
+    ),
 ];

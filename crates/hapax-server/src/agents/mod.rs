@@ -5,6 +5,7 @@
 
 mod activities;
 mod beats;
+mod bus;
 mod compensations;
 mod endpoints;
 mod groups;
@@ -49,6 +50,8 @@ pub(crate) enum Name {
     NextInverse,
     SeenTo,
     RetryInverse,
+    Deliver,
+    Settle,
 }
 
 impl Name {
@@ -63,7 +66,9 @@ impl Name {
             | Self::BeginBeat
             | Self::LookUp
             | Self::ShowPlan
-            | Self::NextInverse => true,
+            | Self::NextInverse
+            | Self::Deliver
+            | Self::Settle => true,
             Self::CreateGroup
             | Self::Supersede
             | Self::Fork
@@ -105,6 +110,8 @@ pub(crate) async fn answer(app: &App, name: Name, asked: Asked) -> Result<Reply,
         Name::NextInverse => compensations::next(app, asked).await,
         Name::SeenTo => compensations::seen_to(app, asked).await,
         Name::RetryInverse => compensations::retry(app, asked).await,
+        Name::Deliver => bus::deliver(app, asked).await,
+        Name::Settle => bus::settle(app, asked).await,
     }
 }
 

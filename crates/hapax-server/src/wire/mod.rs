@@ -4,6 +4,7 @@
 mod activity;
 mod beat;
 mod begin;
+mod bus;
 mod compensation;
 mod event;
 mod explain;
@@ -26,6 +27,7 @@ pub use beat::{
 pub use begin::{
     BeginRequest, EpochPair, ExplainRequest, JoinedFailure, ReplayAnswer, ScopePart, TicketAnswer, Verdicts,
 };
+pub use bus::{ConsumerWire, DeliverRequest, DeliveryTicket, DeliveryVerdicts, HandledWire, SettleRequest, SettleWire};
 pub use compensation::{
     CompensationWire, InverseWire, NextRequest, NextWire, PlanWire, RetryRequest, SeenToRequest, StepWire,
     UnsettledWire, UnwindRequest,

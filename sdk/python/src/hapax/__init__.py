@@ -8,6 +8,7 @@ from typing import Any
 from ._a2a import Queue, Task
 from ._activities import Activity, Answer, EffectOfRun
 from ._beats import Beat, Gathered, Session
+from ._bus import Guard, Message, Settle, Undecodable
 from ._client import Client, Effect
 from ._decorator import _default, idempotent
 from ._errors import (
@@ -62,6 +63,7 @@ __all__ = [
     "Gathered",
     "Group",
     "GroupRefused",
+    "Guard",
     "HapaxError",
     "InDoubt",
     "InFlight",
@@ -69,6 +71,7 @@ __all__ = [
     "JoinedFailure",
     "Memo",
     "Memos",
+    "Message",
     "Mismatch",
     "NoEffect",
     "NoRoom",
@@ -83,12 +86,14 @@ __all__ = [
     "Reported",
     "Retryable",
     "Session",
+    "Settle",
     "Superseded",
     "SupersededTurn",
     "Task",
     "TooLate",
     "Turn",
     "Unauthorized",
+    "Undecodable",
     "Undo",
     "Unreachable",
     "idempotent",

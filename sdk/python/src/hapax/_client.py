@@ -18,6 +18,7 @@ from ._errors import Unreachable, refusal
 if TYPE_CHECKING:
     from ._activities import Activity, Effects
     from ._beats import Session
+    from ._bus import DeadLetters, Guard
     from ._groups import Group, Turn
     from ._memos import Memos
     from ._once import Once
@@ -123,6 +124,12 @@ class Client:
         from ._memos import Memos
 
         return Memos(self, reuse_decl)
+
+    def guard(self, consumer: str, dead_letters: DeadLetters, *, ack_wait: float, **more: Any) -> Guard:
+        """Guards a consumer of a broker that delivers at least once. `more`: max_deliveries, back_offs, retention, effect."""
+        from ._bus import Guard
+
+        return Guard(self, consumer, dead_letters, ack_wait=ack_wait, **more)
 
     def begin(self, wanted: Mapping[str, Any], path: str = "/v1/operations:begin") -> dict[str, Any]:
         """Asks for the right to run it. The nonce is fresh, and the same in every repetition of this one call."""

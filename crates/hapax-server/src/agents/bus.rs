@@ -1,0 +1,145 @@
+//! The bus guard for consumers in other languages: they talk to their broker, the daemon judges.
+
+use std::time::Duration;
+
+use hapax_core::{Effect, Millis, Token};
+use hapax_engine::{Admitted, GuardConfig, GuardError, HandlerError, Judge, Judged, Message, Settle};
+use http::StatusCode;
+use tokio::time::Instant;
+
+use super::may_use;
+use crate::{
+    api::{effect_of, given_out, nonce_of, noted, said},
+    app::{App, Asked, Caller},
+    http::{Reply, answer, json},
+    metrics::Told,
+    problem::{Next, Problem, store_down},
+    records,
+    wire::{ConsumerWire, DeliverRequest, DeliveryTicket, DeliveryVerdicts, HandledWire, SettleRequest, SettleWire},
+};
+
+const SURFACE: &str = "bus";
+
+fn judge(app: &App, caller: &Caller, consumer: &ConsumerWire) -> Result<Judge, Problem> {
+    may_use(caller, SURFACE)?;
+    if consumer.name.is_empty() || consumer.name.len() > 255 || consumer.back_offs_ms.len() > 64 {
+        return Err(Problem::bad_request("a consumer has a name of 1 to 255 bytes and at most 64 back-offs"));
+    }
+    let config = GuardConfig {
+        consumer: consumer.name.clone(),
+        ack_wait: Duration::from_millis(consumer.ack_wait_ms),
+        max_deliveries: consumer.max_deliveries,
+        back_offs: consumer.back_offs_ms.iter().copied().map(Duration::from_millis).collect(),
+        retention: consumer.retention_ms.map(Millis),
+        effect: effect_of(consumer.effect.as_deref())?.unwrap_or(Effect::Unsafe),
+    };
+    Judge::new(&app.engine, &caller.identity.tenant, config).map_err(refused)
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "all others speak of the consumer, and may grow")]
+fn refused(error: GuardError) -> Problem {
+    match error {
+        GuardError::Engine(error) => error.into(),
+        error => {
+            let title = "The consumer cannot be guarded so";
+            Problem::new(StatusCode::BAD_REQUEST, "HX0097", title, error.to_string(), Next::FixRequest)
+        }
+    }
+}
+
+fn told(judged: Judged) -> SettleWire {
+    match judged {
+        Judged::Tell(Settle::Ack) => SettleWire::Ack,
+        Judged::Tell(Settle::NakAfter(after)) => SettleWire::Nak { after_ms: Millis::from_std(after).0 },
+        // Only what was put aside is terminated.
+        Judged::Tell(Settle::Terminate) => SettleWire::Terminate { dead_letter: String::new() },
+        Judged::Bury(why) => SettleWire::Terminate { dead_letter: why.to_string() },
+    }
+}
+
+pub(super) async fn deliver(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    let wanted: DeliverRequest = json(&asked.headers, asked.body, &app.limits).await?;
+    let judge = judge(app, &asked.caller, &wanted.consumer)?;
+    let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
+    let payload = data_encoding::BASE64
+        .decode(wanted.payload_base64.as_bytes())
+        .map_err(|_| Problem::bad_request("`payload_base64` is not base64"))?;
+    if wanted.stream.is_empty() || wanted.stream.len() > 255 || wanted.delivery == 0 {
+        return Err(Problem::bad_request("`stream` has from 1 to 255 bytes, and `delivery` counts from 1"));
+    }
+    let message = Message {
+        stream: wanted.stream,
+        sequence: wanted.sequence,
+        intent: wanted.intent,
+        payload: payload.into(),
+        delivery: wanted.delivery,
+    };
+    let since = Instant::now();
+    // What cannot be named is no operation: it is put aside.
+    let Ok(call) = judge.call(&message) else {
+        return Ok(answer(&DeliveryVerdicts::Settle(admitted_not(judge.admit(&message, None).await)?)));
+    };
+    let (id, key_hash) = (call.id()?, call.key_hash()?);
+    noted(app, &asked.caller, SURFACE, id).await?;
+    let (told, given) = match judge.admit(&message, nonce).await {
+        Admitted::Run(ticket) => {
+            let ticket = given_out(app, &asked.caller, SURFACE, *ticket);
+            let in_progress_every_ms = Millis::from_std(judge.every()).0.max(1);
+            (Told::Execute, DeliveryVerdicts::Execute(DeliveryTicket { ticket, in_progress_every_ms }))
+        }
+        Admitted::Judged(judged) => {
+            let verdict = match judged {
+                Judged::Tell(Settle::Ack) => Told::Replay,
+                Judged::Tell(Settle::NakAfter(_) | Settle::Terminate) => Told::InFlight,
+                Judged::Bury(_) => Told::Refused,
+            };
+            (verdict, DeliveryVerdicts::Settle(told(judged)))
+        }
+    };
+    said(app, &asked.caller, since, Ok((id, key_hash, told, Ok(answer(&given)))))
+}
+
+fn admitted_not(admitted: Admitted) -> Result<SettleWire, Problem> {
+    match admitted {
+        Admitted::Judged(judged) => Ok(told(judged)),
+        Admitted::Run(_) => Err(store_down()),
+    }
+}
+
+pub(super) async fn settle(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    let id = asked.id.ok_or_else(Problem::unknown_operation)?;
+    let wanted: SettleRequest = json(&asked.headers, asked.body, &app.limits).await?;
+    let judge = judge(app, &asked.caller, &wanted.consumer)?;
+    let token = Token::parse(&wanted.token).ok_or_else(|| {
+        Problem::bad_request("`token` is not one that a delivery was given: a number, a dot, 32 digits")
+    })?;
+    let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
+    let ours = |about: &hapax_core::record::About| {
+        &*about.surface == SURFACE && asked.caller.sees(&about.tenant, &about.surface)
+    };
+    if !seen.is_some_and(|seen| ours(&seen.record.about)) {
+        return Err(Problem::unknown_operation());
+    }
+    let handled = handled(wanted.handled, wanted.why, wanted.delay_ms);
+    let outcome = judge.outcome_of(&handled);
+    let recorded = match app.tickets.get(&id, token, &asked.caller) {
+        Some(ticket) => ticket.finish(&app.engine, outcome).await,
+        None => app.engine.finish(&id, token, outcome).await,
+    };
+    if recorded.as_ref().is_ok_and(hapax_engine::Stepped::is_done) {
+        app.tickets.drop(&id, token);
+    }
+    Ok(answer(&told(judge.close(wanted.delivery, token.attempt, handled, recorded))))
+}
+
+fn handled(how: HandledWire, why: String, delay_ms: Option<u64>) -> Result<(), HandlerError> {
+    match how {
+        HandledWire::Done => Ok(()),
+        HandledWire::Retryable => {
+            Err(HandlerError::Retryable { delay: Duration::from_millis(delay_ms.unwrap_or(1_000)), why })
+        }
+        HandledWire::Failed => Err(HandlerError::Final(why)),
+        HandledWire::Undecodable => Err(HandlerError::Undecodable(why)),
+        HandledWire::Unknown => Err(HandlerError::Unknown(why)),
+    }
+}
