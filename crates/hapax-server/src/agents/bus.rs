@@ -19,11 +19,22 @@ use crate::{
 };
 
 const SURFACE: &str = "bus";
+const LONGEST_WAIT_MS: u64 = 86_400_000;
+const LONGEST_KEPT_MS: u64 = 365 * 86_400_000;
+const MOST_WHY: usize = 4_096;
 
 fn judge(app: &App, caller: &Caller, consumer: &ConsumerWire) -> Result<Judge, Problem> {
     may_use(caller, SURFACE)?;
-    if consumer.name.is_empty() || consumer.name.len() > 255 || consumer.back_offs_ms.len() > 64 {
+    if consumer.name.is_empty() || consumer.name.chars().count() > 255 || consumer.back_offs_ms.len() > 64 {
         return Err(Problem::bad_request("a consumer has a name of 1 to 255 bytes and at most 64 back-offs"));
+    }
+    if consumer.max_deliveries == Some(0) || consumer.retention_ms.is_some_and(|kept| kept > LONGEST_KEPT_MS) {
+        return Err(Problem::bad_request(
+            "`max_deliveries` counts from 1, and `retention_ms` is at most 31536000000, a year",
+        ));
+    }
+    if consumer.back_offs_ms.iter().chain([&consumer.ack_wait_ms]).any(|wait| *wait > LONGEST_WAIT_MS) {
+        return Err(Problem::bad_request("`ack_wait_ms` and `back_offs_ms` are at most 86400000 each, a day"));
     }
     let config = GuardConfig {
         consumer: consumer.name.clone(),
@@ -64,7 +75,7 @@ pub(super) async fn deliver(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let payload = data_encoding::BASE64
         .decode(wanted.payload_base64.as_bytes())
         .map_err(|_| Problem::bad_request("`payload_base64` is not base64"))?;
-    if wanted.stream.is_empty() || wanted.stream.len() > 255 || wanted.delivery == 0 {
+    if wanted.stream.is_empty() || wanted.stream.chars().count() > 255 || wanted.delivery == 0 {
         return Err(Problem::bad_request("`stream` has from 1 to 255 bytes, and `delivery` counts from 1"));
     }
     let message = Message {
@@ -113,6 +124,10 @@ pub(super) async fn settle(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let token = Token::parse(&wanted.token).ok_or_else(|| {
         Problem::bad_request("`token` is not one that a delivery was given: a number, a dot, 32 digits")
     })?;
+    if wanted.delivery == 0 || wanted.why.chars().count() > MOST_WHY || wanted.delay_ms.unwrap_or(0) > LONGEST_WAIT_MS {
+        let rule = "`delivery` counts from 1, `why` has at most 4096 characters, and `delay_ms` is at most a day";
+        return Err(Problem::bad_request(rule));
+    }
     let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
     let ours = |about: &hapax_core::record::About| {
         &*about.surface == SURFACE && asked.caller.sees(&about.tenant, &about.surface)
