@@ -400,3 +400,51 @@ fn settings_say_where_they_came_from() {
     assert!(said(&slip).contains("did you mean `log`"), "{}", said(&slip));
     assert!(run(&dir.0, &["completions", "bash"]).status.success());
 }
+
+/// The queue's scheduler by its variables: it requeues what its worker left behind, says so in the audit log, and a variable
+/// that cannot be used stops the start.
+#[test]
+fn the_retry_scheduler_is_set_up_by_its_variables() {
+    let dir = Dir::new();
+    for (variable, value, words) in [
+        ("HAPAX_A2A_AUTO_RETRY_INTERVAL_MS", "soon", "HAPAX_A2A_AUTO_RETRY_INTERVAL_MS"),
+        ("HAPAX_A2A_AUTO_RETRY_INTERVALL_MS", "100", "a2a_auto_retry_interval_ms"),
+    ] {
+        let mut command = hapax(&dir.0);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.env("HAPAX_A2A_AUTO_RETRY_SCHEDULER", "1").env(variable, value);
+        let output = command.output().unwrap();
+        assert!(!output.status.success() && said(&output).contains(words), "{}", said(&output));
+    }
+    let mut command = hapax(&dir.0);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    for (name, value) in [
+        ("SCHEDULER", "1"),
+        ("INTERVAL_MS", "100"),
+        ("MIN_LEASE_AGE_MS", "300"),
+        ("CAPABILITIES", "a2a.repair.requeue"),
+    ] {
+        command.env(format!("HAPAX_A2A_AUTO_RETRY_{name}"), value);
+    }
+    let daemon = Daemon::of(command, "admin     ");
+    let sent = ["a2a", "send", "indexer", "index", "--payload", "{}", "--key", "page-7", "--as", "planner"];
+    assert!(run(&dir.0, &sent).status.success());
+    let lease = ["a2a", "lease", "--as", "indexer", "--lease-ms", "200", "--json"];
+    let first = json(&dir.0, &lease);
+    assert!(first.to_string().contains("page-7"), "{first}");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        let again = json(&dir.0, &lease);
+        if again.to_string().contains("page-7") {
+            assert_ne!(again, first);
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "never requeued");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let rows = said(&run(&dir.0, &["audit", "tail", "--limit", "100"]));
+    for row in ["a2a_auto_retry_scheduler_scan", "auto_requeue"] {
+        assert!(rows.contains(row), "{rows}");
+    }
+    daemon.kill();
+}

@@ -18,11 +18,18 @@ pub(crate) struct Explain {
 }
 
 pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
-    let is_id = explain.what.len() == 64 && explain.what.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let looks_like_an_id = explain.what.len() == 64 && explain.what.bytes().all(|byte| byte.is_ascii_hexdigit());
     let reached = explain.reach.connect().await?;
-    let told: Result<Value, _> = if is_id && explain.endpoint.is_none() {
-        reached.client.get(&format!("/v1/operations/{}", explain.what.to_lowercase())).await
+    let by_id = match looks_like_an_id && explain.endpoint.is_none() {
+        true => Some(reached.client.get(&format!("/v1/operations/{}", explain.what.to_lowercase())).await),
+        false => None,
+    };
+    let told: Result<Value, _> = if let Some(Ok(told)) = by_id {
+        Ok(told)
+    } else if let (Some(unknown), None) = (by_id, &explain.reach.tenant) {
+        unknown
     } else {
+        // A digest makes a fine key, and looks like an id.
         let mut wanted = json!({ "surface": explain.surface, "key": explain.what });
         if let Some(endpoint) = &explain.endpoint {
             wanted["scope"] = json!([{ "label": "endpoint", "value": endpoint }]);

@@ -215,7 +215,7 @@ fn in_file(root: &DeTable<'_>, report: &mut Report<'_>, shown: &str) -> InFile {
 /// Variables that begin as ours do and are none of ours: a slip that would silently change nothing.
 fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
     const MORE: [&str; 7] = ["config", "upstream", "tenant", "seed", "url", "api_key", "ca"];
-    let known: Vec<&str> = KNOBS.iter().map(|(name, _)| *name).chain(MORE).collect();
+    let known: Vec<&str> = KNOBS.iter().map(|(name, _)| *name).chain(MORE).chain(super::queue::VARIABLES).collect();
     for variable in environment.keys() {
         let Some(name) = variable.strip_prefix("HAPAX_").map(str::to_lowercase) else { continue };
         if !known.contains(&name.as_str()) && !name.starts_with("test_") {
