@@ -108,8 +108,8 @@ impl Drop for Daemon {
 }
 
 /// A stranger starts it with nothing at all: it works, and says where its data is, what it promises, where the page is.
-#[test]
-fn without_a_file_or_a_flag_it_says_what_it_is_doing() {
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_file_or_a_flag_it_works_and_says_what_it_is_doing() {
     let dir = Dir::new();
     let mut command = hapax(&dir.0);
     // Ports that nobody else has, since many tests run at once: by the environment, so without a file or a flag.
@@ -119,6 +119,22 @@ fn without_a_file_or_a_flag_it_says_what_it_is_doing() {
         assert!(daemon.hello.contains(expected), "{}", daemon.hello);
     }
     assert!(dir.0.join("hapax-data/audit.log").is_file());
+    let client = daemon.client();
+    let call = || client.operation("payments", "order-17");
+    let Begun::Execute(ticket) = call().begin().await.unwrap() else { panic!("nobody asked before") };
+    client.complete(&ticket, &Outcome::text("paid")).await.unwrap();
+    assert!(matches!(call().begin().await.unwrap(), Begun::Replay(_)));
+    let ready: Value = client.get("/readyz").await.unwrap();
+    assert!(ready.to_string().contains("\"durable\""), "{ready}");
+}
+
+async fn all_are_there(client: &Client, acknowledged: &[String]) {
+    for key in acknowledged {
+        match client.operation("payments", key).effect(Effect::Irreversible).begin().await.unwrap() {
+            Begun::Replay(replay) => assert_eq!(replay.outcome.body.as_deref(), Some(&*format!("answer of {key}"))),
+            other @ (Begun::Execute(_) | Begun::JoinedFailure(_)) => panic!("{key} was acknowledged and is {other:?}"),
+        }
+    }
 }
 
 /// Killed and restarted: acknowledged answers are there, live work is in doubt or open by its class, the chain verifies.
@@ -129,14 +145,7 @@ async fn killed_again_and_again_it_forgets_nothing_acknowledged() {
     for round in 0..6 {
         let daemon = Daemon::start(&dir.0, &[]);
         let client = daemon.client();
-        for key in &acknowledged {
-            match client.operation("payments", key).effect(Effect::Irreversible).begin().await.unwrap() {
-                Begun::Replay(replay) => assert_eq!(replay.outcome.body.as_deref(), Some(&*format!("answer of {key}"))),
-                other @ (Begun::Execute(_) | Begun::JoinedFailure(_)) => {
-                    panic!("{key} was acknowledged and is {other:?}")
-                }
-            }
-        }
+        all_are_there(&client, &acknowledged).await;
         // Begun and left alone: what may be run twice opens with its lease, what may not is in doubt.
         for (kind, effect) in [("unsafe", Effect::Irreversible), ("pure", Effect::Pure)] {
             let lease = std::time::Duration::from_millis(1);
@@ -171,6 +180,9 @@ async fn killed_again_and_again_it_forgets_nothing_acknowledged() {
         let checked = run(&dir.0, &["audit", "verify", "--json"]);
         assert!(checked.status.success(), "{}", said(&checked));
     }
+    let daemon = Daemon::start(&dir.0, &[]);
+    all_are_there(&daemon.client(), &acknowledged).await;
+    daemon.kill();
     // Page by page, to the end: a place in the list holds from one process to the next.
     let (mut of_unsafe, mut cursor) = (0, None::<String>);
     loop {

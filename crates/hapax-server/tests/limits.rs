@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Setup, ask, begin, step};
+use crate::support::{self, Setup, ask, begin, step};
 use hapax_server::Limits;
 use serde_json::{Value, json};
 use tokio::{
@@ -167,6 +167,31 @@ async fn idle_readers_are_bounded_with_clear_refusals() {
     // Their places come free as soon as their leaving is noticed.
     let again = async { while !reader(&daemon.address, "").await.1.starts_with("HTTP/1.1 200") {} };
     tokio::time::timeout(Duration::from_secs(30), again).await.unwrap();
+}
+
+/// One tenant takes its share and no more, and a change of keys gives it no second one; then the next tenant takes what is left
+/// of the whole, and no more either.
+#[tokio::test]
+async fn readers_are_counted_in_all_and_over_a_change_of_keys() {
+    let limits = Limits { readers: 5, readers_per_tenant: 3, ..Limits::default() };
+    let daemon = Setup { auth: support::keys(), limits, ..Setup::default() }.start().await;
+    let mut readers = Vec::new();
+    let mut ask = async |name: &str| {
+        let key = format!("authorization: Bearer secret-of-{name}\r\n");
+        let (stream, head) = reader(&daemon.address, &key).await;
+        let let_in = head.starts_with("HTTP/1.1 200");
+        assert!(let_in || head.starts_with("HTTP/1.1 429") && head.contains("HX0075"), "{head}");
+        readers.push(stream);
+        let_in
+    };
+    for expected in [true, true, true, false] {
+        assert_eq!(ask("acme-client").await, expected);
+    }
+    daemon.server.set_auth(support::keys());
+    assert!(!ask("acme-client").await, "a change of keys makes no room");
+    for expected in [true, true, false] {
+        assert_eq!(ask("globex-client").await, expected);
+    }
 }
 
 /// A reader that comes back gets what it missed; from another life of the process, or too late, it is told of a gap.

@@ -23,9 +23,13 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     let settings = Settings::read(&serve)?;
     let knobs = settings.knobs.iter().map(|(name, given)| ((*name).to_owned(), given));
     let aliases = settings.aliases.iter().map(|(name, given)| (name.clone(), given));
-    // The store's URL may hold a password.
+    // A URL may hold a password.
     let shown = |(name, given): (String, &Given)| {
-        let value = if name == "store" { crate::store::shown(&given.value) } else { given.value.clone() };
+        let value = if matches!(name.as_str(), "store" | "otlp") {
+            crate::store::shown(&given.value)
+        } else {
+            given.value.clone()
+        };
         (name, Given { value, from: given.from.clone() })
     };
     let all: Vec<_> = knobs.chain(aliases).map(shown).collect();

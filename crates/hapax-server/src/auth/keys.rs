@@ -78,6 +78,7 @@ struct Known {
 pub struct Keys {
     known: HashMap<[u8; 8], Vec<Known>>,
     tenants: HashMap<Tenant, Arc<TenantState>>,
+    rates: HashMap<String, u32>,
 }
 
 const MOST_KEYS: usize = 100_000;
@@ -132,7 +133,23 @@ impl Keys {
             }
             bucket.push(Known { digest, identity });
         }
+        keys.rates = rates;
         Ok(keys)
+    }
+
+    /// Counts on from where the earlier keys were: a change of keys gives nobody room that somebody still takes.
+    pub(crate) fn go_on_from(&mut self, earlier: &Self) {
+        for (tenant, state) in &mut self.tenants {
+            if let Some(before) = earlier.tenants.get(tenant) {
+                before.set_rate(self.rates.get(tenant.as_str()).copied());
+                *state = Arc::clone(before);
+            }
+        }
+        for known in self.known.values_mut().flatten() {
+            if let Some(state) = self.tenants.get(&known.identity.home) {
+                Arc::make_mut(&mut known.identity).state = Arc::clone(state);
+            }
+        }
     }
 
     /// Whose key this is.

@@ -15,7 +15,8 @@ pub(crate) struct TenantState {
     pub(crate) body_bytes: AtomicUsize,
     pub(crate) requests: AtomicU64,
     pub(crate) refused: AtomicU64,
-    bucket: Option<Mutex<Bucket>>,
+    /// `None`: as many as it likes.
+    bucket: Mutex<Option<Bucket>>,
 }
 
 /// A token bucket: `rate` a second, and a second's worth at once.
@@ -28,25 +29,33 @@ struct Bucket {
 
 impl TenantState {
     pub(crate) fn new(rate: Option<u32>) -> Self {
-        let bucket = rate.map(|rate| {
-            let rate = f64::from(rate.max(1));
-            Mutex::new(Bucket { rate, left: rate, at: Instant::now() })
-        });
-        Self {
+        let state = Self {
             begins: AtomicUsize::new(0),
             readers: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            bucket,
-        }
+            bucket: Mutex::new(None),
+        };
+        state.set_rate(rate);
+        state
+    }
+
+    /// The rate that its keys name from now on. What it has used up of this second stays used up.
+    pub(crate) fn set_rate(&self, rate: Option<u32>) {
+        let mut bucket = self.bucket.lock();
+        *bucket = rate.map(|rate| {
+            let rate = f64::from(rate.max(1));
+            let left = bucket.as_ref().map_or(rate, |before| before.left.min(rate));
+            Bucket { rate, left, at: Instant::now() }
+        });
     }
 
     /// Whether one more request fits the tenant's rate.
     pub(crate) fn admit(&self) -> bool {
         self.requests.fetch_add(1, Relaxed);
-        let Some(bucket) = &self.bucket else { return true };
-        let mut bucket = bucket.lock();
+        let mut bucket = self.bucket.lock();
+        let Some(bucket) = bucket.as_mut() else { return true };
         let now = Instant::now();
         bucket.left = (bucket.left + now.duration_since(bucket.at).as_secs_f64() * bucket.rate).min(bucket.rate);
         bucket.at = now;

@@ -48,14 +48,23 @@ pub struct Exporter {
     connection: Option<SendRequest<Full<Bytes>>>,
 }
 
+/// An address without the user and the password that may stand in it.
+fn without_user(endpoint: &str) -> String {
+    match (endpoint.find("//"), endpoint.rfind('@')) {
+        (Some(start), Some(end)) if start < end => format!("{}//…{}", &endpoint[..start], &endpoint[end..]),
+        (_, _) => endpoint.to_owned(),
+    }
+}
+
 impl Exporter {
     pub(super) fn new(endpoint: &str, waiting: mpsc::Receiver<Span>, lost: Arc<AtomicU64>) -> Result<Self, TraceError> {
-        let wrong = || TraceError::Endpoint(endpoint.to_owned());
+        let wrong = || TraceError::Endpoint(without_user(endpoint));
         let base: Uri = endpoint.trim_end_matches('/').parse().map_err(|_| wrong())?;
         if base.scheme_str() != Some("http") || base.query().is_some() {
             return Err(wrong());
         }
-        let authority = base.authority().ok_or_else(wrong)?;
+        // Who it would be sent as is not sent: it must not be thought that it is.
+        let authority = base.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(wrong)?;
         let place = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(4318));
         let path = base.path().trim_end_matches('/');
         let uri = format!("{path}/v1/traces").parse().map_err(|_| wrong())?;
