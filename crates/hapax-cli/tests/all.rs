@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
+mod a2a;
 mod crowd;
 mod demo;
 mod gateway_admin;

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use hapax_core::{
-    Moment, Stamp,
+    Id, Moment, Stamp,
     identity::Tenant,
     task::{
         GateEntry, GatePolicy, GateReport, Next, RepairKind, RepairPosture, Skip, Skipped, Task, apply_task,
@@ -13,7 +13,10 @@ use hapax_core::{
 use hapax_engine::EngineError;
 use hapax_store::{Cursor, Index};
 
-use crate::{Queue, QueueError};
+use crate::{
+    Queue, QueueError,
+    repair::{Mend, Mended},
+};
 
 /// Whose leases a pass looks at.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +33,7 @@ impl Queue {
         scope: GateScope<'_>,
         policy: GatePolicy,
         actor: &str,
-        in_scope: impl Fn(&Task) -> bool,
+        in_scope: impl Fn(&Task) -> bool + Sync,
         mut before: F,
     ) -> Result<GateReport, QueueError>
     where
@@ -47,21 +50,20 @@ impl Queue {
             let left = (policy.scan_limit - report.considered) as usize;
             let page = self.engine.scan(Index::Queue(tag), after.as_ref(), left.min(256)).await?;
             for record in &page.items {
-                let looked = self.look(record).await?;
-                let Some(task) = looked.record else { continue };
-                let (task, now) = (self.as_rolled(task, looked.now).await?, looked.now);
+                let Some((task, now)) = self.scanned(record, policy.enabled).await? else { continue };
                 report.considered += 1;
                 let entry = GateEntry::of(&task, now);
                 let requeued = u32::try_from(report.requeued.len()).unwrap_or(u32::MAX);
-                match judge_gate(&task, &policy, requeued, in_scope(&task), now) {
+                let judge = |task: &Task, now| judge_gate(task, &policy, requeued, in_scope(task), now);
+                match judge(&task, now) {
                     Err(reason) => report.skipped.push(Skipped { entry, reason }),
                     Ok(()) if !policy.enabled => report.requeued.push(entry),
                     Ok(()) => {
                         before(entry.clone()).await?;
-                        match self.requeue_stale(&task, &entry, actor).await? {
-                            true => report.requeued.push(entry),
+                        match self.requeue_stale(&task, &entry, actor, judge).await? {
+                            None => report.requeued.push(entry),
                             // Its worker has come back meanwhile.
-                            false => report.skipped.push(Skipped { entry, reason: Skip::NotInFlight }),
+                            Some(reason) => report.skipped.push(Skipped { entry, reason }),
                         }
                     }
                 }
@@ -72,6 +74,18 @@ impl Queue {
             }
         }
         Ok(report)
+    }
+
+    /// A task as it should be. A pass that may write leaves it so; a preview only works it out.
+    async fn scanned(&self, record: &Id, enabled: bool) -> Result<Option<(Task, Stamp)>, QueueError> {
+        if enabled {
+            return Ok(self.roll(record).await?.map(|task| (task, self.engine.moment().now)));
+        }
+        let looked = self.look(record).await?;
+        match looked.record {
+            Some(task) => Ok(Some((self.as_rolled(task, looked.now).await?, looked.now))),
+            None => Ok(None),
+        }
     }
 
     /// The task as it would be rolled forward, without a write: a preview changes nothing.
@@ -86,14 +100,26 @@ impl Queue {
         }
     }
 
-    async fn requeue_stale(&self, task: &Task, entry: &GateEntry, actor: &str) -> Result<bool, QueueError> {
-        let Some(lease) = entry.lease else { return Ok(false) };
+    /// Requeues a task that is still to be requeued when its fence is written. Otherwise, why not.
+    async fn requeue_stale(
+        &self,
+        task: &Task,
+        entry: &GateEntry,
+        actor: &str,
+        judge: impl Fn(&Task, Stamp) -> Result<(), Skip> + Sync,
+    ) -> Result<Option<Skip>, QueueError> {
+        let Some(lease) = entry.lease else { return Ok(Some(Skip::MissingLease)) };
         let tenant = Tenant::new(&task.about.tenant).map_err(EngineError::from)?;
-        let kind = RepairKind::Requeue { posture: RepairPosture::Idempotent, auto: true };
-        let reason = "its lease is stale and the task is idempotent";
-        match self.repair(&tenant, task.order.id, lease, kind, actor, reason).await {
-            Ok(_) => Ok(true),
-            Err(QueueError::NotRepaired { .. } | QueueError::Unknown(_)) => Ok(false),
+        let mend = Mend {
+            lease,
+            kind: RepairKind::Requeue { posture: RepairPosture::Idempotent, auto: true },
+            actor: actor.into(),
+            reason: "its lease is stale and the task is idempotent".into(),
+        };
+        match self.mend_while(&tenant, task.order.id, &mend, judge).await {
+            Ok(Mended::Done(_)) => Ok(None),
+            Ok(Mended::Spared(reason)) => Ok(Some(reason)),
+            Err(QueueError::NotRepaired { .. } | QueueError::Unknown(_)) => Ok(Some(Skip::NotInFlight)),
             Err(error) => Err(error),
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use hapax_core::{
-    Id, Millis, Token, Verdict,
+    Id, Millis, Tag, Token, Verdict,
     identity::Tenant,
     task::{
         How, LeaseId, Order, Task, TaskCommand, TaskReply, TaskState, failure, owner_of, queue_tag, released,
@@ -14,7 +14,10 @@ use hapax_engine::{Begun, Looked, Ticket, downstream_key};
 use hapax_store::Index;
 use tokio::time::Instant;
 
-use crate::{Queue, QueueError, Refused, dispatch::Candidate};
+use crate::{
+    Queue, QueueError, Refused,
+    dispatch::{Candidate, Candidates},
+};
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -87,15 +90,13 @@ impl Queue {
             // From here on no ring is missed, also one that comes while the queue is looked through.
             heard.as_mut().enable();
             let mut handed = Vec::new();
-            // One that comes a second time is there, and not for this caller now.
-            let mut passed_over = HashSet::new();
-            while handed.len() < asked.limit {
-                let Some(candidate) = list.take(&self.engine, tag).await? else { break };
-                if !passed_over.insert(candidate.id) {
-                    break;
-                }
-                handed.extend(self.hand_out(candidate, asked, length).await?);
+            if let Err(error) = self.take_from(&list, tag, asked, length, &mut handed).await
+                && handed.is_empty()
+            {
+                return Err(error);
             }
+            // What is held already is handed over even so: an error in its place would leave it leased by nobody. Whoever
+            // asks for more is told.
             if !handed.is_empty() || asked.wait.is_zero() {
                 return Ok(handed);
             }
@@ -108,6 +109,27 @@ impl Queue {
             let pause = self.pause(left);
             let _rung_or_over = tokio::time::timeout(pause, heard).await;
         }
+    }
+
+    /// Takes as many as are asked for. After an error, what was taken before it stays in `handed`.
+    async fn take_from(
+        &self,
+        list: &Arc<Candidates>,
+        tag: Tag,
+        asked: &LeaseRequest,
+        length: Millis,
+        handed: &mut Vec<Handed>,
+    ) -> Result<(), QueueError> {
+        // One that comes a second time is there, and not for this caller now.
+        let mut passed_over = HashSet::new();
+        while handed.len() < asked.limit {
+            let Some(candidate) = list.take(&self.engine, tag).await? else { break };
+            if !passed_over.insert(candidate.id) {
+                break;
+            }
+            handed.extend(self.hand_out(candidate, asked, length).await?);
+        }
+        Ok(())
     }
 
     /// How long to wait at once: other processes ring no bell here.

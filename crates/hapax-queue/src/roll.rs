@@ -2,8 +2,9 @@
 
 use hapax_core::{
     Id, Outcome,
-    task::{Beside, Next, Task, TaskCommand, TaskState, forward, queue_tag},
+    task::{Beside, Next, Task, TaskCommand, TaskState, forward, leased_tag, queue_tag},
 };
+use hapax_store::{Cursor, Index};
 
 use crate::{Queue, QueueError};
 
@@ -11,11 +12,41 @@ use crate::{Queue, QueueError};
 const STEPS: usize = 8;
 /// How long a chain of tasks that joined each other is followed at once.
 const CHAIN: usize = 4;
+/// How many leased tasks are looked up at once.
+const PAGE: usize = 256;
 
 impl Queue {
     /// The task as it should be, and is from now on. `None`: there is none.
     pub(crate) async fn roll(&self, record: &Id) -> Result<Option<Task>, QueueError> {
         self.roll_chain(record, CHAIN).await
+    }
+
+    /// Rolls forward whatever is listed as leased. A post or a repair that died after the deciding write leaves its task
+    /// in that list alone, where neither its sender nor a worker looks. How many had been left behind.
+    pub async fn roll_forward(&self) -> Result<u64, QueueError> {
+        let mut moved = 0;
+        let mut after: Option<Cursor> = None;
+        loop {
+            let page = self.engine.scan(Index::Queue(leased_tag()), after.as_ref(), PAGE).await?;
+            for record in &page.items {
+                moved += u64::from(self.roll_leased(record).await?);
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(moved),
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whether a task that was listed as leased turned out to be something else.
+    async fn roll_leased(&self, record: &Id) -> Result<bool, QueueError> {
+        match self.roll(record).await {
+            Ok(task) => Ok(task.is_some_and(|task| !matches!(task.state, TaskState::Leased(_)))),
+            // Others are at it right now, so it is not forgotten; it must not hold up the rest.
+            Err(QueueError::Busy(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     async fn roll_chain(&self, record: &Id, chain: usize) -> Result<Option<Task>, QueueError> {

@@ -5,11 +5,16 @@ use hapax_client::Client;
 use hapax_server::{Auth, Keys, hash_key};
 use serde_json::{Value, json};
 
+fn entry(name: &str, tenant: &str, more: &str) -> String {
+    let hash = hash_key(&format!("secret-of-{name}"));
+    format!("[[key]]\nname = \"{name}\"\nhash = \"{hash}\"\ntenant = \"{tenant}\"\n{more}\n")
+}
+
 fn keys() -> Auth {
-    let entry = |name: &str, tenant: &str, more: &str| {
-        let hash = hash_key(&format!("secret-of-{name}"));
-        format!("[[key]]\nname = \"{name}\"\nhash = \"{hash}\"\ntenant = \"{tenant}\"\n{more}\n")
-    };
+    keys_and("")
+}
+
+fn keys_and(more: &str) -> Auth {
     let file = [
         entry("planner", "acme", "roles = [\"client\"]"),
         entry("indexer", "acme", "roles = [\"client\"]"),
@@ -20,7 +25,7 @@ fn keys() -> Auth {
         entry("globex", "globex", "roles = [\"operator\"]"),
         entry("root", "acme", "roles = [\"admin\"]"),
     ];
-    Auth::Keys(Keys::from_toml(&file.concat()).unwrap())
+    Auth::Keys(Keys::from_toml(&(file.concat() + more)).unwrap())
 }
 
 async fn daemon() -> Running {
@@ -164,8 +169,59 @@ async fn the_retry_gate_is_a_preview_unless_enabled_and_each_requeue_is_a_row() 
     assert_eq!(still["state"], "stale", "a preview changes nothing");
     let (_, outside) = post(&daemon.as_key("planner"), "retry-stale", bounds(true)).await;
     assert_eq!(outside["skipped"][0]["reason"], "capability_scope_mismatch", "{outside}");
+    // Whoever has nothing to do with it learns nothing of it, not even that there is something.
+    for name in ["stranger", "narrow", "globex"] {
+        let (status, report) = post(&daemon.as_key(name), "retry-stale", bounds(true)).await;
+        let told = (&report["considered"], &report["requeued"], &report["skipped"]);
+        assert_eq!((status, told), (200, (&json!(0), &json!([]), &json!([]))), "{name}: {report}");
+    }
+    let (_, scoped) = post(&daemon.as_key("mender"), "retry-stale", bounds(false)).await;
+    assert_eq!(scoped["requeued"][0]["task"], ID, "who may mend it sees it");
     let (_, real) = post(&operator, "retry-stale", bounds(true)).await;
     assert_eq!((&real["enabled"], &real["requeued"][0]["task"]), (&json!(true), &json!(ID)));
     let (_, rows) = ask(&daemon.root(), "GET", "/v1/audit", Value::Null).await;
     assert_eq!(rows.to_string().matches("auto_requeue").count(), 1, "{rows}");
+}
+
+/// The cache of the queue is made of operations. Begun by hand, one could be given any answer, in anybody's name.
+#[tokio::test]
+async fn nobody_puts_a_result_into_the_cache_by_hand() {
+    let daemon = daemon().await;
+    let scope = json!([
+        { "label": "sender", "value": "planner" },
+        { "label": "recipient", "value": "indexer" },
+        { "label": "kind", "value": "index" },
+    ]);
+    for (name, surface) in [("stranger", "a2a"), ("indexer", "a2a"), ("root", "a2a"), ("stranger", "a2a.task")] {
+        let forged = json!({ "surface": surface, "scope": scope, "key": "page-7", "effect": "idempotent" });
+        let (status, refused) = ask(&daemon.as_key(name), "POST", "/v1/operations:begin", forged).await;
+        assert_eq!((status, &refused["code"]), (403, &json!("HX0123")), "{name}: {refused}");
+        assert!(refused["detail"].as_str().unwrap().contains("/v1/a2a/send"), "{refused}");
+    }
+    let planner = daemon.as_key("planner");
+    let mut wanted = task(ID, "indexer");
+    wanted["idempotency"] = json!({ "class": "idempotent", "key": "page-7" });
+    assert_eq!(post(&planner, "send", wanted).await.1["status"], "queued", "nothing was forged");
+    let handed = lease(&daemon.as_key("indexer")).await;
+    assert_eq!(handed["task"]["id"], ID);
+    // Looking is free.
+    let asked = json!({ "surface": "a2a", "scope": scope, "key": "page-7" });
+    let (status, explained) = ask(&planner, "POST", "/v1/operations:explain", asked).await;
+    assert_eq!(status, 200, "{explained}");
+}
+
+/// A key that reaches one lease is told what became of its task, though it does not reach the task afterwards.
+#[tokio::test]
+async fn a_repair_by_a_key_of_one_lease_is_answered() {
+    let daemon = daemon().await;
+    assert_eq!(post(&daemon.as_key("planner"), "send", task(ID, "indexer")).await.0, 200);
+    let handed = lease(&daemon.as_key("indexer")).await;
+    let only = format!("capabilities = [\"a2a.repair.requeue@lease:{}\"]", handed["lease_id"].as_str().unwrap());
+    daemon.server.set_auth(keys_and(&entry("once", "acme", &only)));
+    let once = daemon.as_key("once");
+    let repair = json!({ "task": ID, "lease_id": handed["lease_id"], "repair": "requeue",
+                         "posture": "operator_accepted", "reason": "its machine is gone" });
+    let (status, mended) = post(&once, "repair", repair).await;
+    assert_eq!((status, &mended["state"]), (200, &json!("queued")), "{mended}");
+    assert_eq!(ask(&once, "GET", &format!("/v1/a2a/task?id={ID}"), Value::Null).await.0, 404);
 }

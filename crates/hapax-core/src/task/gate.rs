@@ -108,6 +108,9 @@ pub fn judge_gate(task: &Task, policy: &GatePolicy, requeued: u32, in_scope: boo
 pub struct GateEntry {
     pub task: TaskId,
     pub tenant: std::sync::Arc<str>,
+    /// The keys of its two sides: by them it is told who may see it.
+    pub sender: std::sync::Arc<str>,
+    pub recipient: std::sync::Arc<str>,
     pub lease: Option<LeaseId>,
     pub attempt: u32,
     pub lease_age: Option<Millis>,
@@ -128,6 +131,15 @@ pub struct GateReport {
     /// Handed out again or, in a preview, what would be.
     pub requeued: Vec<Requeued>,
     pub skipped: Vec<Skipped>,
+}
+
+impl GateReport {
+    /// Leaves out what the reader may not see, also from the count.
+    pub fn keep(&mut self, seen: impl Fn(&GateEntry) -> bool) {
+        self.requeued.retain(&seen);
+        self.skipped.retain(|skipped| seen(&skipped.entry));
+        self.considered = u32::try_from(self.requeued.len() + self.skipped.len()).unwrap_or(u32::MAX);
+    }
 }
 
 /// Judges tasks in the order in which they were found, and says what a pass over them does.
@@ -159,6 +171,8 @@ impl GateEntry {
         Self {
             task: task.order.id,
             tenant: std::sync::Arc::clone(&task.about.tenant),
+            sender: std::sync::Arc::clone(&task.order.sender.key),
+            recipient: std::sync::Arc::clone(&task.order.recipient.key),
             lease: task.lease_id(),
             attempt: task.attempt,
             lease_age,

@@ -337,6 +337,16 @@ impl Task {
         }
     }
 
+    /// As it would be under the lease that the deciding operation knows: a renewal reaches that one first.
+    #[must_use]
+    pub fn leased_as(&self, lease: &crate::record::Lease) -> Self {
+        let mut task = self.clone();
+        if let TaskState::Leased(leased) = &mut task.state {
+            leased.lease = Some(lease.clone());
+        }
+        task
+    }
+
     #[must_use]
     pub fn lease_id(&self) -> Option<LeaseId> {
         match &self.state {

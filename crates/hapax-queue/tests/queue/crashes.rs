@@ -1,7 +1,10 @@
 //! A process dies between any two writes. The next reader rolls forward: no result is lost, none comes twice, nothing is
 //! handed out twice.
 
-use hapax_queue::{LeaseRequest, RepairKind, RepairPosture, Sent, TaskState, TaskStateName};
+use hapax_core::task::GateEntry;
+use hapax_queue::{
+    GatePolicy, GateScope, LeaseRequest, QueueError, RepairKind, RepairPosture, Sent, Skip, TaskState, TaskStateName,
+};
 
 use crate::support::*;
 
@@ -74,6 +77,22 @@ async fn a_lease_that_dies_anywhere_hands_out_at_most_once() {
             assert!(status.lease_id.is_some(), "so that somebody can repair it");
         }
     }
+}
+
+/// An error at a later candidate does not take away what the worker holds by then.
+#[tokio::test]
+async fn a_lease_that_fails_half_way_hands_over_what_it_took() {
+    let bench = Bench::new().await;
+    for number in 1..=3 {
+        let _ = bench.queue.send(&acme(), task(number)).await.unwrap();
+    }
+    let (dying, cut) = bench.dying().await;
+    cut.allow(2);
+    let asked = LeaseRequest { limit: 3, ..LeaseRequest::of("indexer", "w") };
+    let handed = dying.lease(&acme(), &asked).await.unwrap();
+    assert_eq!(handed.iter().map(|one| one.order.id).collect::<Vec<_>>(), [id(1), id(2)]);
+    assert!(dying.lease(&acme(), &asked).await.is_err(), "with nothing in hand the error is told");
+    assert_eq!(lease_one(&bench.again().await).await.unwrap().order.id, id(3));
 }
 
 #[tokio::test]
@@ -187,6 +206,59 @@ async fn a_forced_error_that_dies_anywhere_is_a_forced_error_and_not_a_requeue()
             assert_eq!(status.task.evidence.len(), 1);
         }
     }
+}
+
+/// Nobody asks for the task itself: its sender polls its results, and workers ask for work.
+#[tokio::test]
+async fn what_died_after_the_deciding_write_is_found_by_those_who_never_ask_for_the_task() {
+    let requeue = || RepairKind::Requeue { posture: RepairPosture::OperatorAccepted, auto: false };
+    for step in ["post", "force_error", "requeue"] {
+        let bench = Bench::new().await;
+        let _ = bench.queue.send(&acme(), keyed(1, "k")).await.unwrap();
+        let _ = bench.queue.send(&acme(), keyed(2, "l")).await.unwrap();
+        let (old, other) = (lease_one(&bench.queue).await.unwrap(), lease_one(&bench.queue).await.unwrap());
+        let (dying, cut) = bench.dying().await;
+        cut.allow(1);
+        let died = match step {
+            "post" => dying.post(&acme(), id(1), old.token, done("ok")).await.is_err(),
+            "requeue" => dying.repair(&acme(), id(1), old.lease_id, requeue(), "op", "why").await.is_err(),
+            _ => {
+                let kind = RepairKind::ForceError { message: "given up".into() };
+                dying.repair(&acme(), id(1), old.lease_id, kind, "op", "why").await.is_err()
+            }
+        };
+        assert!(died, "{step}");
+        let queue = bench.again().await;
+        assert!(results(&queue).await.is_empty() && lease_one(&queue).await.is_none(), "{step}: it is left behind");
+        assert_eq!(queue.roll_forward().await.unwrap(), 1, "{step}");
+        assert_eq!(queue.roll_forward().await.unwrap(), 0, "{step}: once is enough");
+        let expected: &[_] = match step {
+            "post" => &[(id(1), "ok".to_owned())],
+            "force_error" => &[(id(1), "given up".to_owned())],
+            _ => &[],
+        };
+        assert_eq!(results(&queue).await, expected, "{step}");
+        let again = lease_one(&queue).await.map(|handed| (handed.order.id, handed.attempt));
+        assert_eq!(again, (step == "requeue").then_some((id(1), 2)), "{step}");
+        // Whoever is at work meanwhile does not notice.
+        let _ = queue.post(&acme(), id(2), other.token, done("other")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_pass_of_the_gate_finds_the_result_of_a_post_that_died() {
+    let bench = Bench::new().await;
+    let _ = bench.queue.send(&acme(), keyed(1, "k")).await.unwrap();
+    let handed = lease_one(&bench.queue).await.unwrap();
+    let (dying, cut) = bench.dying().await;
+    cut.allow(1);
+    assert!(dying.post(&acme(), id(1), handed.token, done("ok")).await.is_err());
+    let queue = bench.again().await;
+    let policy = GatePolicy { enabled: true, ..GatePolicy::default() };
+    let nothing = |_: GateEntry| async { Ok::<(), QueueError>(()) };
+    let report = queue.retry_stale(GateScope::All, policy, "op", |_| true, nothing).await.unwrap();
+    assert_eq!(report.skipped[0].reason, Skip::NotInFlight);
+    assert_eq!(results(&queue).await, [(id(1), "ok".to_owned())]);
 }
 
 #[tokio::test]

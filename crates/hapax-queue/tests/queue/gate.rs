@@ -129,6 +129,44 @@ async fn a_renewed_lease_is_not_stale() {
     assert!(bench.queue.post(&acme(), id(1), handed.token, done("late")).await.is_err());
 }
 
+/// A renewal keeps the lease id, and its worker is at it: one that comes while the row is written counts.
+#[tokio::test]
+async fn a_worker_that_renews_while_its_requeue_is_written_down_keeps_its_lease() {
+    for lease in [1, 60_000] {
+        let bench = Bench::new().await;
+        let _ = bench.queue.send(&acme(), keyed(1, "k")).await.unwrap();
+        let handed = lease_one(&bench.queue).await.unwrap();
+        bench.pass(300_000);
+        let renewing = |_: GateEntry| async {
+            bench.queue.renew(&acme(), id(1), handed.token, Millis(lease)).await?;
+            // Over again, or not: what counts is that somebody is there.
+            bench.pass(10);
+            Ok(())
+        };
+        let pass = bench.queue.retry_stale(GateScope::All, enabled(), "op", |_| true, renewing).await.unwrap();
+        assert_eq!((pass.requeued.len(), pass.skipped[0].reason), (0, Skip::LeaseTooYoung));
+        assert!(lease_one(&bench.queue).await.is_none());
+        assert_eq!(state(&bench.queue, 1).await.task.repairs, []);
+        let _ = bench.queue.post(&acme(), id(1), handed.token, done("alive")).await.unwrap();
+        assert_eq!(results(&bench.queue).await, [(id(1), "alive".to_owned())]);
+    }
+}
+
+/// A renewal that has reached the deciding operation only.
+#[tokio::test]
+async fn a_renewal_that_died_half_way_counts_as_well() {
+    let bench = Bench::new().await;
+    let _ = bench.queue.send(&acme(), keyed(1, "k")).await.unwrap();
+    let handed = lease_one(&bench.queue).await.unwrap();
+    bench.pass(300_000);
+    let (dying, cut) = bench.dying().await;
+    cut.allow(1);
+    assert!(dying.renew(&acme(), id(1), handed.token, Millis(60_000)).await.is_err());
+    let report = pass(&bench.queue, enabled()).await;
+    assert_eq!((report.requeued.len(), report.skipped[0].reason), (0, Skip::LeaseTooYoung));
+    let _ = bench.queue.post(&acme(), id(1), handed.token, done("alive")).await.unwrap();
+}
+
 #[tokio::test]
 async fn what_cannot_be_written_down_is_not_requeued() {
     let bench = Bench::new().await;

@@ -3,7 +3,7 @@
 //!
 //! A last part `*` stands for anybody. Each may be narrowed: `a2a.repair.requeue@peer:indexer`, `@task:UUID`, `@lease:ID`.
 
-use hapax_core::task::{LeaseId, Task};
+use hapax_core::task::{GateEntry, LeaseId, Task};
 
 use crate::auth::Role;
 
@@ -30,6 +30,14 @@ impl Reaches {
             peers: vec![task.order.sender.key.to_string(), task.order.recipient.key.to_string()],
             task: Some(task.order.id.to_string()),
             lease: task.lease_id().map(|lease: LeaseId| lease.to_string()),
+        }
+    }
+
+    pub(crate) fn of_entry(entry: &GateEntry) -> Self {
+        Self {
+            peers: vec![entry.sender.to_string(), entry.recipient.to_string()],
+            task: Some(entry.task.to_string()),
+            lease: entry.lease.map(|lease: LeaseId| lease.to_string()),
         }
     }
 
@@ -91,14 +99,20 @@ impl Grants {
     }
 
     /// The senders whose tasks may be received; `None`: all. Without any, an empty list.
+    ///
+    /// Tasks are handed out by their sender alone. What is narrowed to anything else cannot be kept to by a lease, and so
+    /// allows none.
     pub(crate) fn senders(&self) -> Option<Vec<String>> {
         let mut senders = Vec::new();
         for grant in &self.0 {
-            match (grant.name.strip_prefix("a2a.recv."), &grant.only) {
-                (Some("*"), None) => return None,
-                (Some("*"), Some((what, which))) if what == "peer" => senders.push(which.clone()),
-                (Some(sender), _) => senders.push(sender.to_owned()),
-                (None, _) => {}
+            let Some(sender) = grant.name.strip_prefix("a2a.recv.") else { continue };
+            match (sender, &grant.only) {
+                ("*", None) => return None,
+                (sender, None) => senders.push(sender.to_owned()),
+                (sender, Some((what, peer))) if what == "peer" && (sender == "*" || sender == peer) => {
+                    senders.push(peer.clone());
+                }
+                (_, Some(_)) => {}
             }
         }
         Some(senders)
@@ -153,5 +167,30 @@ mod tests {
         assert_eq!(Grants::of_role(Role::Client).senders(), None);
         assert_eq!(of("a2a.recv.planner").senders(), Some(vec!["planner".to_owned()]));
         assert_eq!(Grants::default().senders(), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_narrowed_grant_to_receive_never_hands_out_more_than_it_says() {
+        let senders = |texts: &[&str]| {
+            let mut grants = Grants::default();
+            for text in texts {
+                grants.extend(Grants::parse(text).unwrap());
+            }
+            grants.senders()
+        };
+        let planner = Some(vec!["planner".to_owned()]);
+        assert_eq!(senders(&["a2a.recv.*@peer:planner"]), planner);
+        assert_eq!(senders(&["a2a.recv.planner@peer:planner"]), planner);
+        for narrow in [
+            "a2a.recv.planner@task:t",
+            "a2a.recv.planner@lease:L1-0",
+            "a2a.recv.planner@peer:other",
+            "a2a.recv.*@task:t",
+            "a2a.recv.*@lease:L1-0",
+        ] {
+            assert_eq!(senders(&[narrow]), Some(Vec::new()), "{narrow}");
+            assert_eq!(senders(&[narrow, "a2a.recv.planner"]), planner, "{narrow} takes nothing away either");
+            assert_eq!(senders(&[narrow, "a2a.recv.*"]), None, "{narrow}");
+        }
     }
 }

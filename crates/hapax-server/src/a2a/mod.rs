@@ -13,7 +13,10 @@ mod work;
 
 use std::sync::Arc;
 
-use hapax_core::{identity::Tenant, task::TaskId};
+use hapax_core::{
+    identity::Tenant,
+    task::{GateEntry, TaskId},
+};
 use hapax_queue::{Queue, QueueError, QueueSettings, Status};
 
 use crate::{
@@ -25,7 +28,7 @@ use crate::{
 
 pub(crate) use endpoints::{Act, ENDPOINTS};
 pub(crate) use grants::{Grants, Reaches};
-pub(crate) use refused::{not_granted, problem};
+pub(crate) use refused::{decided_here, not_granted, problem};
 pub(crate) use view::overview;
 
 /// The queue, opened when it is first asked for: a store that cannot keep one serves everything else all the same.
@@ -86,12 +89,22 @@ pub(crate) async fn visible(app: &App, caller: &Caller, id: &str) -> Result<Stat
 
 /// What one sends, receives or holds. Who repairs or looks after the tenant sees all of its tasks.
 pub(crate) fn sees(caller: &Caller, status: &Status) -> bool {
-    let (order, me) = (&status.task.order, &caller.identity.principal);
-    *order.sender.key == **me
-        || *order.recipient.key == **me
+    let order = &status.task.order;
+    sees_between(caller, &order.sender.key, &order.recipient.key, &reaches(status))
+}
+
+/// As [`sees`], of an entry of the retry gate's report.
+pub(crate) fn sees_entry(caller: &Caller, entry: &GateEntry) -> bool {
+    sees_between(caller, &entry.sender, &entry.recipient, &Reaches::of_entry(entry))
+}
+
+fn sees_between(caller: &Caller, sender: &str, recipient: &str, reaches: &Reaches) -> bool {
+    let me = &*caller.identity.principal;
+    sender == me
+        || recipient == me
         || caller.identity.can(Capability::Admin)
         || caller.identity.can(Capability::Resolve)
-        || caller.identity.a2a.reaches_repair(&reaches(status))
+        || caller.identity.a2a.reaches_repair(reaches)
 }
 
 pub(crate) fn reaches(status: &Status) -> Reaches {

@@ -1,4 +1,7 @@
-use hapax_core::Millis;
+use hapax_core::{
+    Millis,
+    task::{SURFACE, TASK_SURFACE},
+};
 use hapax_queue::QueueError;
 use http::StatusCode;
 
@@ -53,4 +56,14 @@ pub(crate) fn problem(error: &QueueError) -> Problem {
 pub(crate) fn not_granted(capability: &str) -> Problem {
     let detail = format!("it needs the capability `{capability}`; ask for a key that has it");
     Problem::new(StatusCode::FORBIDDEN, "HX0123", "Not allowed in the queue", detail, Next::AskOperator)
+}
+
+/// The operations of the queue are begun and ended by tasks alone: by hand, anybody could put a result into the cache that
+/// no worker has given.
+pub(crate) fn decided_here(surface: &str) -> Result<(), Problem> {
+    if ![SURFACE, TASK_SURFACE].contains(&surface) {
+        return Ok(());
+    }
+    let detail = format!("the surface `{surface}` belongs to the queue; send a task with POST /v1/a2a/send instead");
+    Err(Problem::new(StatusCode::FORBIDDEN, "HX0123", "Not allowed in the queue", detail, Next::FixRequest))
 }

@@ -1,11 +1,11 @@
 //! What needs a capability and leaves a row: repairs, the retry gate, compaction.
 
 use hapax_core::{Millis, task::GateEntry};
-use hapax_queue::{GatePolicy, GateReport, GateScope, LeaseId, QueueError, RepairKind, RepairPosture};
+use hapax_queue::{GatePolicy, GateReport, GateScope, LeaseId, QueueError, RepairKind, RepairPosture, Status};
 use serde_json::json as value;
 
 use super::{
-    Reaches, not_granted, problem, reaches, tenant, visible,
+    Reaches, not_granted, problem, reaches, sees_entry, tenant, visible,
     wire::{CompactRequest, CompactedWire, RepairRequest, RetryEntry, RetryReport, RetryRequest, StatusWire},
 };
 use crate::{
@@ -61,15 +61,14 @@ pub(super) async fn repair(app: &App, asked: Asked) -> Result<Reply, Problem> {
     note(app, &actor, Action::A2aRepair, &id.to_string(), detail).await?;
     let queue = app.queue.get(app).await?;
     match queue.repair(tenant(&asked.caller), id, lease, kind, &actor, &wanted.reason).await {
-        Ok(_) => {}
+        // Told as it was left: a key that reaches this lease only would not see the task any more.
+        Ok(task) => Ok(answer(&StatusWire::of(&Status::of(task, app.engine.moment().now)))),
         Err(error) => {
             note(app, &actor, Action::A2aRepairRefused, &id.to_string(), value!({ "lease_id": wanted.lease_id }))
                 .await?;
-            return Err(problem(&error));
+            Err(problem(&error))
         }
     }
-    let status = visible(app, &asked.caller, &wanted.task).await?;
-    Ok(answer(&StatusWire::of(&status)))
 }
 
 pub(super) async fn retry_stale(app: &App, asked: Asked) -> Result<Reply, Problem> {
@@ -90,7 +89,9 @@ pub(super) async fn retry_stale(app: &App, asked: Asked) -> Result<Reply, Proble
         async move { auto_requeue(app, &actor, &entry).await }
     };
     let report = queue.retry_stale(GateScope::Tenant(tenant(&asked.caller)), policy, &actor, in_scope, before).await;
-    Ok(answer(&told(&report.map_err(|error| problem(&error))?)))
+    let mut report = report.map_err(|error| problem(&error))?;
+    report.keep(|entry| sees_entry(&asked.caller, entry));
+    Ok(answer(&told(&report)))
 }
 
 /// The row of one automatic requeue, on disk before it is done.

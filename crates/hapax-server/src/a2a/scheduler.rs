@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use hapax_core::task::GateEntry;
-use hapax_queue::{Noted, PassRow, Scheduler, SchedulerConfig, SchedulerHost};
+use hapax_queue::{Noted, PassRow, Queue, Scheduler, SchedulerConfig, SchedulerHost};
 use serde_json::json as value;
+use tokio::time::Instant;
 
 use super::{Grants, Reaches, problem, repair::auto_requeue};
 use crate::{api::note, app::App, audit::Action, log::Level, server::Server};
@@ -50,12 +51,31 @@ impl SchedulerHost for Host {
     }
 }
 
+/// How often what a crash has left half done is rolled forward: the longest that a sender waits for such a result.
+const ROLL_EVERY: Duration = Duration::from_secs(30);
 /// How often what is done with is compacted.
 const COMPACT_EVERY: Duration = Duration::from_secs(300);
 
+/// Looks after the queue once; what fails is said, and tried again the next time.
+async fn tidy(app: &App, queue: &Queue, compact: bool) {
+    if let Err(error) = queue.roll_forward().await {
+        app.say(Level::Warn, "a2a_roll_forward_failed", &[("error", &problem(&error).detail)]);
+    }
+    if !compact {
+        return;
+    }
+    let passed = async {
+        queue.expire_overdue().await?;
+        queue.compact(None).await
+    };
+    if let Err(error) = passed.await {
+        app.say(Level::Warn, "a2a_compaction_failed", &[("error", &problem(&error).detail)]);
+    }
+}
+
 impl Server {
     /// Runs what the queue needs beside requests: the retry scheduler if it is configured, with the capabilities it was
-    /// given, and compaction. Until [`Server::stop`].
+    /// given, rolling forward what a crash left behind, and compaction. Until [`Server::stop`].
     pub async fn keep_queue(&self, config: Option<SchedulerConfig>, capabilities: &[String]) {
         let app = Arc::clone(self.app());
         let queue = match app.queue.get(&app).await {
@@ -70,17 +90,17 @@ impl Server {
         let host = Host { app: Arc::clone(&app), grants };
         let _running = config.map(|config| Scheduler::start(queue.clone(), config, host));
         let mut stop = app.stop.clone();
+        let mut compacted = Instant::now();
         loop {
+            let compact = compacted.elapsed() >= COMPACT_EVERY;
+            // At the start as well: that is when a process has just died.
+            tidy(&app, &queue, compact).await;
+            if compact {
+                compacted = Instant::now();
+            }
             tokio::select! {
                 () = crate::http::stopped(&mut stop) => break,
-                () = tokio::time::sleep(COMPACT_EVERY) => {}
-            }
-            let passed = async {
-                queue.expire_overdue().await?;
-                queue.compact(None).await
-            };
-            if let Err(error) = passed.await {
-                app.say(Level::Warn, "a2a_compaction_failed", &[("error", &problem(&error).detail)]);
+                () = tokio::time::sleep(ROLL_EVERY) => {}
             }
         }
     }

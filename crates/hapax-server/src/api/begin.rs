@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::resolve::note;
 use crate::{
-    agents,
+    a2a, agents,
     app::{App, Asked, Caller},
     audit::Action,
     http::{Reply, answer, json},
@@ -151,6 +151,7 @@ pub(crate) fn given_out(app: &App, caller: &Caller, surface: &str, ticket: Ticke
 }
 
 async fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Call, Problem> {
+    a2a::decided_here(&wanted.surface)?;
     let call = call_of(app, caller, &wanted.surface, &wanted.scope, &wanted.key)?;
     let mut call = call.principal(&caller.identity.principal);
     call = match (&wanted.request, &wanted.fingerprint) {
