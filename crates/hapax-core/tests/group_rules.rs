@@ -94,6 +94,16 @@ fn a_listed_start_stays_listed_when_it_is_said_again() {
     assert_eq!(cell.start(2, 1, Effect::Compensatable), GroupReply::Refused(WhyNot::Superseded { current: 2 }));
 }
 
+/// A message that comes for a turn that was superseded meanwhile belongs to the newer one.
+#[test]
+fn nothing_is_absorbed_into_a_superseded_turn() {
+    let mut cell = Cell::made();
+    assert_eq!(raised(&cell.raise(7)).0, 2);
+    let superseded = WhyNot::Superseded { current: 2 };
+    assert_eq!(cell.ask(&GroupCommand::Absorb { epoch: 1 }), GroupReply::Refused(superseded));
+    assert_eq!(cell.ask(&GroupCommand::Absorb { epoch: 2 }), GroupReply::Done { already: false });
+}
+
 #[test]
 fn an_irreversible_start_commits_for_good_and_says_so() {
     let mut cell = Cell::made();

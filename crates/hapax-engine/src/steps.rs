@@ -88,8 +88,31 @@ impl Engine {
     pub async fn finish(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
         let policy = self.inner.policy_for(&seen);
-        let command = self.inner.laid_out_ending(&policy, id, ending(&policy, token, outcome)).await?;
-        self.step_from(id, seen, command).await
+        self.finish_from(&policy, id, seen, token, outcome).await
+    }
+
+    /// As [`Engine::finish`], under a policy that is not its surface's alone.
+    pub(crate) async fn finish_under(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        token: Token,
+        outcome: Outcome,
+    ) -> Result<Stepped, EngineError> {
+        let seen = self.inner.read(id).await?;
+        self.finish_from(policy, id, seen, token, outcome).await
+    }
+
+    async fn finish_from(
+        &self,
+        policy: &Policy,
+        id: &Id,
+        seen: Seen,
+        token: Token,
+        outcome: Outcome,
+    ) -> Result<Stepped, EngineError> {
+        let command = self.inner.laid_out_ending(policy, id, ending(policy, token, outcome)).await?;
+        self.step_under(policy, id, seen, command).await
     }
 
     async fn step(&self, id: &Id, command: Command) -> Result<Stepped, EngineError> {
@@ -99,9 +122,13 @@ impl Engine {
 
     async fn step_from(&self, id: &Id, seen: Seen, command: Command) -> Result<Stepped, EngineError> {
         let policy = self.inner.policy_for(&seen);
+        self.step_under(&policy, id, seen, command).await
+    }
+
+    async fn step_under(&self, policy: &Policy, id: &Id, seen: Seen, command: Command) -> Result<Stepped, EngineError> {
         let about = seen.about();
         let carried =
-            self.inner.carry(&policy, id, seen, &about, command).await.map_err(hapax_store::StoreError::from)?;
+            self.inner.carry(policy, id, seen, &about, command).await.map_err(hapax_store::StoreError::from)?;
         Ok(Stepped::of(carried.reply))
     }
 }

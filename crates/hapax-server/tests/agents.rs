@@ -1,10 +1,13 @@
 //! What agents and workflows ask a daemon for, over a real socket.
 
+use std::sync::Arc;
+
 use crate::support;
 use crate::support::{Running, Setup, ask, begin, step};
 use hapax_client::Client;
-use hapax_core::{Preset, identity::Surface};
+use hapax_core::{Millis, Preset, identity::Surface};
 use hapax_engine::Policies;
+use hapax_store::{Clock, ManualClock, MemoryStore, Store};
 use serde_json::{Value, json};
 
 async fn post(client: &Client, path: &str, body: Value) -> (u16, Value) {
@@ -436,4 +439,72 @@ async fn a_message_is_handled_once_whoever_delivers_it() {
     unlimited["consumer"]["max_deliveries"] = Value::Null;
     let (status, said) = post(&client, "/v1/bus:deliver", unlimited).await;
     assert_eq!((status, said["code"].as_str()), (400, Some("HX0097")), "{said}");
+}
+
+async fn settle(client: &Client, ticket: &Value, given: &Value, handled: &str) -> Value {
+    let path = format!("/v1/bus/{}:settle", ticket["operation"].as_str().unwrap());
+    let said = json!({ "consumer": given["consumer"], "token": ticket["token"], "delivery": given["delivery"],
+                       "handled": handled, "why": "no such field" });
+    fine(client, &path, said).await
+}
+
+/// The daemon that gave the ticket is gone, and another one hears how the handler ended. It has to remember it for as long
+/// as the broker may deliver the message again, which is longer than a marker is kept at least.
+#[tokio::test]
+async fn what_another_daemon_hears_of_a_message_is_remembered_as_long_as_it_may_be_delivered() {
+    let clock = Arc::new(ManualClock::default());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>));
+    let daemon = async || Setup { store: Arc::clone(&store), ..Setup::default() }.start().await;
+    let given = |sequence: u64, number: u32| {
+        let mut given = delivery(sequence, number);
+        given["consumer"] = json!({ "name": "billing", "ack_wait_ms": 3_600_000, "max_deliveries": 3 });
+        given
+    };
+    let (first, second) = (daemon().await.client(), daemon().await.client());
+    for (sequence, handled, settled) in [(1, "done", "ack"), (2, "failed", "terminate")] {
+        let ticket = fine(&first, "/v1/bus:deliver", given(sequence, 1)).await;
+        assert_eq!(settle(&second, &ticket, &given(sequence, 1), handled).await["settle"], settled);
+    }
+    clock.advance(Millis::from_mins(11));
+    let third = daemon().await.client();
+    for (sequence, settled) in [(1, "ack"), (2, "terminate")] {
+        let again = fine(&third, "/v1/bus:deliver", given(sequence, 2)).await;
+        assert_eq!((again["verdict"].as_str(), again["settle"].as_str()), (Some("settle"), Some(settled)), "{again}");
+    }
+}
+
+/// What cannot be read leaves no record. The answer to that word is lost and it is said again: the same, or the message
+/// would come back for ever.
+#[tokio::test]
+async fn that_a_message_cannot_be_read_may_be_said_again() {
+    let daemon = secured().await;
+    let (client, stranger) = (daemon.as_key("acme-client"), daemon.as_key("globex-client"));
+    let ticket = fine(&client, "/v1/bus:deliver", delivery(1, 1)).await;
+    // Whether there is a record shows to no stranger, and nothing of theirs reaches it.
+    let foreign = settle(&stranger, &ticket, &delivery(1, 1), "undecodable").await;
+    let first = settle(&client, &ticket, &delivery(1, 1), "undecodable").await;
+    assert_eq!(first, json!({ "settle": "terminate", "dead_letter": "it cannot be read: no such field" }));
+    assert_eq!(settle(&client, &ticket, &delivery(1, 1), "undecodable").await, first);
+    assert_eq!(settle(&stranger, &ticket, &delivery(1, 1), "undecodable").await, foreign);
+    let path = format!("/v1/bus/{}:settle", ticket["operation"].as_str().unwrap());
+    let done =
+        json!({ "consumer": delivery(1, 1)["consumer"], "token": ticket["token"], "delivery": 1, "handled": "done" });
+    assert_eq!(post(&client, &path, done).await.0, 404, "of any other end there would be a record");
+}
+
+/// The document counts characters, the engine bytes: what passes the first and not the second is refused as a whole, not
+/// message by message.
+#[tokio::test]
+async fn a_consumer_whose_name_is_too_long_is_refused_before_any_message() {
+    let daemon = Setup::default().start().await;
+    let client = daemon.client();
+    for (name, code) in [("n".repeat(256), "HX0073"), ("\u{20ac}".repeat(86), "HX0097")] {
+        let mut long = delivery(1, 1);
+        long["consumer"]["name"] = name.into();
+        let (status, said) = post(&client, "/v1/bus:deliver", long).await;
+        assert_eq!((status, said["code"].as_str()), (400, Some(code)), "{said}");
+    }
+    let mut fits = delivery(1, 1);
+    fits["consumer"]["name"] = "\u{20ac}".repeat(85).into();
+    assert_eq!(fine(&client, "/v1/bus:deliver", fits).await["verdict"], "execute");
 }

@@ -192,3 +192,62 @@ def test_a_message_is_handled_once_and_a_doubtful_one_ends_with_a_person(client:
     assert careful.handle(hapax.Message("orders", 6, b"6", "pay-4"), lambda message: None) == hapax.Settle("nak", 2.0)
     with pytest.raises(hapax.Refused, match="retention"):
         client.guard("unlimited", no_room, ack_wait=7).handle(hapax.Message("orders", 1), lambda message: None)
+
+
+def test_a_message_rests_while_the_daemon_is_away_and_is_handled_once_when_it_is_back(
+    daemon: Daemon, client: hapax.Client
+) -> None:
+    handled: list[int] = []
+    guard = client.guard("billing", lambda message, why: None, ack_wait=30, max_deliveries=5)
+
+    def deliver(delivery: int) -> hapax.Settle:
+        return guard.handle(hapax.Message("orders", 1, b"1", delivery=delivery), lambda message: handled.append(1))
+
+    daemon.kill()
+    assert deliver(1) == hapax.Settle("nak", 2.0)
+    assert handled == []
+    daemon.start()
+    assert deliver(2) == hapax.Settle("ack")
+    assert deliver(3) == hapax.Settle("ack")
+    assert handled == [1]
+
+
+def test_the_broker_hears_of_a_handler_under_way_also_while_the_daemon_is_away(
+    daemon: Daemon, client: hapax.Client
+) -> None:
+    heard: list[int] = []
+    enough = threading.Event()
+    guard = client.guard("billing", lambda message, why: None, ack_wait=0.3, max_deliveries=5)
+
+    def in_progress() -> None:
+        heard.append(1)
+        if len(heard) >= 3:
+            enough.set()
+        raise RuntimeError("what a broker's client throws stops nobody")
+
+    def slow(message: hapax.Message) -> None:
+        daemon.kill()
+        assert enough.wait(60)
+        daemon.start()
+
+    # The daemon that is back gave no ticket for it, and hears its end all the same.
+    assert guard.handle(hapax.Message("orders", 1, b"1"), slow, in_progress) == hapax.Settle("ack")
+
+
+def test_a_message_that_no_daemon_takes_is_put_aside_and_a_long_delay_is_cut(client: hapax.Client) -> None:
+    letters: list[str] = []
+    guard = client.guard("billing", lambda message, why: letters.append(why), ack_wait=30, max_deliveries=5)
+
+    def never(message: hapax.Message) -> None:
+        raise AssertionError("it must not run")
+
+    large = hapax.Message("orders", 1, b"x" * 4_000_000)
+    assert guard.handle(large, never) == hapax.Settle("terminate")
+    assert len(letters) == 1
+
+    def closed(message: hapax.Message) -> None:
+        error = hapax.Retryable("closed for the summer")
+        error.delay = 40 * 86_400.0  # type: ignore[attr-defined]
+        raise error
+
+    assert guard.handle(hapax.Message("orders", 2, b"2"), closed) == hapax.Settle("nak", 86_400.0)

@@ -3,10 +3,12 @@
 use hapax_core::{
     Effect, StateName,
     command::{Posture, Resolution, Resolve},
+    group::GroupPhase,
     plan::{StepState, Unwinding},
 };
 use hapax_engine::{
-    Call, Classified, Compensations, Engine, GroupHandle, Progress, Turn, UndoError, UnwindOptions, Unwound,
+    Answered, Call, Classified, Compensations, Engine, GroupHandle, Place, Progress, Turn, UndoError, UnwindOptions,
+    Unwound,
 };
 use parking_lot::Mutex;
 
@@ -337,4 +339,50 @@ pub async fn a_member_that_is_run_again_is_undone_once(stage: &Stage) {
     let (state, steps) = plan_of(group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap());
     assert_eq!((state, steps), (Unwinding::Completed, vec![(2, StepState::Done)]));
     assert_eq!(id(&engine, "k"), lost.id());
+}
+
+/// What undoes a charge needs the charge's id, which the provider gave: it is in the body of its answer, not beside it.
+pub async fn an_activity_is_undone_with_what_its_provider_answered(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    // The second answer is too long to stand in its record.
+    for (ordinal, padding) in [(0, 1), (1, 400_000)] {
+        let place = Place { run: "run-1", node: "pay", ordinal, provider: "bank:charge" };
+        let charge = engine.activity("acme", &place).in_turn(&turn).compensated_from_outcome("refund", "/id");
+        let body = serde_json::json!({ "id": ordinal, "padding": "x".repeat(padding) }).to_string();
+        charge.perform(move |_| async move { Ok(Answered::new(201, body)) }).await.unwrap();
+    }
+    let refunded: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let seen = Arc::clone(&refunded);
+    let refund = Compensations::default().on("refund", Effect::Unsafe, move |undo| {
+        let seen = Arc::clone(&seen);
+        async move {
+            seen.lock().push(undo.input()?);
+            Ok(())
+        }
+    });
+    let (state, steps) = plan_of(group.unwind(&refund).await.unwrap());
+    assert_eq!((state, steps), (Unwinding::Completed, vec![(2, StepState::Done), (1, StepState::Done)]));
+    assert_eq!(*refunded.lock(), [1, 0]);
+}
+
+/// A person sees to the last step that was left: nothing is to be undone any more, so nothing is held any longer.
+pub async fn a_plan_whose_last_step_was_seen_to_lets_its_group_go(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    pay(member(&engine, "a", &turn).compensated_by("nobody-knows", &1), "A").await.unwrap();
+    pay(member(&engine, "b", &turn).compensated_by("nobody-knows", &2), "B").await.unwrap();
+    let nothing = Compensations::default();
+    assert_eq!(plan_of(group.unwind(&nothing).await.unwrap()).0, Unwinding::Manual);
+    assert_eq!(group.seen_to(2, "by telephone").await.unwrap().state(), Unwinding::Running);
+    assert_eq!(group.view().await.unwrap().unwrap().group.phase, GroupPhase::Open);
+    assert_eq!(plan_of(group.unwind(&nothing).await.unwrap()).0, Unwinding::Manual);
+    for _ in 0..2 {
+        let plan = group.seen_to(1, "by telephone").await.unwrap();
+        assert_eq!(plan.state(), Unwinding::Completed);
+        let phase = group.view().await.unwrap().unwrap().group.phase;
+        assert!(matches!(phase, GroupPhase::Closed { .. }), "{phase:?}");
+    }
 }

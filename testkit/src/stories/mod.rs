@@ -95,6 +95,8 @@ macro_rules! stories {
                 an_inverse_is_remembered_as_long_as_its_group_is_undone
                 c9_not_applied_is_not_enough_while_the_owner_may_wake
                 a_member_that_is_run_again_is_undone_once
+                an_activity_is_undone_with_what_its_provider_answered
+                a_plan_whose_last_step_was_seen_to_lets_its_group_go
             ]
             fences [
                 a_superseded_turns_late_call_is_fenced_before_its_effect
@@ -125,6 +127,8 @@ macro_rules! stories {
             ]
             turns [
                 an_irreversible_start_is_a_commit_point_and_says_why
+                an_inverse_does_not_take_back_that_a_start_is_irreversible
+                a_turn_that_is_let_finish_is_neither_overtaken_nor_added_to
                 a_supersede_said_twice_is_one_and_reports_the_same
                 a_member_whose_owner_died_is_followed_to_its_lapse
                 a_newer_turn_takes_over_what_an_older_one_had_not_started

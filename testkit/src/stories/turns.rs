@@ -6,7 +6,7 @@ use hapax_core::{
     Effect, Millis, Nonce, StateName,
     group::{GroupPhase, WhyNot},
 };
-use hapax_engine::{OnceError, Progress, Stepped};
+use hapax_engine::{Claimed, OnceError, Place, Progress, Stepped};
 
 use super::*;
 
@@ -29,6 +29,47 @@ pub async fn an_irreversible_start_is_a_commit_point_and_says_why(stage: &Stage)
     let view = engine.group("acme", "talk-3").unwrap().view().await.unwrap().unwrap();
     assert_eq!(view.group.parent, Some(group.id()));
     pay(member(&engine, "wire-back", &turn, Effect::Irreversible), "sent").await.unwrap();
+}
+
+/// Whoever says how a transfer could be fetched back has not said that it may be overtaken.
+pub async fn an_inverse_does_not_take_back_that_a_start_is_irreversible(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let wire = |turn: &Turn| member(&engine, "wire", turn, Effect::Irreversible).compensated_by("fetch-back", &1);
+    let (talk, turn) = group(&engine, "talk").await;
+    let begun = begin(wire(&turn)).await;
+    let committed = WhyNot::Committed { by: Some(begun.id()) };
+    assert_eq!(talk.may_supersede().await.unwrap(), Err(committed));
+    assert_eq!(why(&talk.supersede().await.unwrap_err()), committed);
+
+    let (run, turn) = group(&engine, "run").await;
+    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "bank:transfer" };
+    let activity = || engine.activity("acme", &place).effect(Effect::Irreversible).in_turn(&turn);
+    let declared = [
+        activity().compensated_by("fetch-back", &1).business_key("by"),
+        activity().compensated_from_outcome("fetch-back", "/id").business_key("from"),
+    ];
+    let first = declared[0].id().unwrap();
+    for activity in declared {
+        assert!(matches!(activity.claim(None).await.unwrap(), Claimed::Call(_)));
+        assert_eq!(run.may_supersede().await.unwrap(), Err(WhyNot::Committed { by: Some(first) }));
+    }
+}
+
+/// FORCE_COMPLETE before anything irreversible has started: no later message may overtake the turn, and it goes on.
+pub async fn a_turn_that_is_let_finish_is_neither_overtaken_nor_added_to(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "talk").await;
+    let later = group.force_complete("talk-2").await.unwrap();
+    assert_ne!(later.group(), turn.group());
+    let committed = WhyNot::Committed { by: None };
+    assert_eq!(group.may_supersede().await.unwrap(), Err(committed));
+    assert_eq!(why(&group.supersede().await.unwrap_err()), committed);
+    assert_eq!(why(&group.absorb(&turn).await.unwrap_err()), committed);
+    for effect in Effect::ALL {
+        pay(member(&engine, effect.name(), &turn, effect), "done").await.unwrap();
+    }
 }
 
 pub async fn a_supersede_said_twice_is_one_and_reports_the_same(stage: &Stage) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use hapax_core::{Body, Effect, Outcome, OutcomeClass, activity::answer_class};
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,12 @@ impl Answered {
             Body::Inline(bytes) => serde_json::from_slice(bytes).ok(),
             Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => None,
         }
+    }
+
+    /// What the provider said, out of an answer as it was recorded; `None` where something else was.
+    pub(crate) fn body_in(recorded: &[u8]) -> Option<Bytes> {
+        let answered: Self = serde_json::from_slice(recorded).ok()?;
+        Some(Bytes::copy_from_slice(answered.body()))
     }
 
     #[must_use]

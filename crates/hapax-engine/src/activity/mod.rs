@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::{
     begin::Begun,
     call::{Call, IntoTenant, Wait},
+    compensate::undoable,
     engine::Engine,
     error::{EngineError, OnceError},
     group::Turn,
@@ -32,7 +33,7 @@ pub use stream::{ActivityStream, StreamBegun};
 use answer::Failed;
 
 /// The surface of activities.
-const SURFACE: &str = "activity";
+pub(crate) const SURFACE: &str = "activity";
 
 /// What a call to a provider carries, beside what it asks for.
 #[derive(Clone, Debug)]
@@ -224,7 +225,7 @@ impl Activity {
     }
 
     pub fn compensated_by<T: Serialize + ?Sized>(mut self, name: &str, input: &T) -> Self {
-        self.effect = Effect::Compensatable;
+        self.effect = undoable(self.effect);
         self.call = self.call.compensated_by(name, input);
         self
     }
@@ -248,9 +249,10 @@ impl Activity {
         self.call.key_hash()
     }
 
-    /// Declares what undoes it, with an input that its answer holds.
+    /// Declares what undoes it, with an input that the body of its answer holds: where this JSON pointer points, or all
+    /// of it where the pointer is empty.
     pub fn compensated_from_outcome(mut self, name: &str, pointer: &str) -> Self {
-        self.effect = Effect::Compensatable;
+        self.effect = undoable(self.effect);
         self.call = self.call.compensated_from_outcome(name, pointer);
         self
     }

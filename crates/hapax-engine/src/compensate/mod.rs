@@ -26,6 +26,7 @@ use crate::{
     ticket::Ticket,
 };
 
+pub(crate) use declare::undoable;
 pub use next::NextInverse;
 pub(crate) use plan::plan_id;
 

@@ -6,12 +6,14 @@ use bytes::Bytes;
 use hapax_core::{
     Body, Command, Compensation, CompensationInput, Effect, Id, Outcome, Record, State, as_read,
     group::{Group, is_listed},
+    identity::Surface,
     plan::{Inverse, Plan, PlanCommand, PlanReply, StepState, apply_plan},
     record::About,
 };
 use hapax_store::StoreError;
 
 use crate::{
+    activity::{self, Answered},
     engine::{Engine, Inner},
     error::EngineError,
     group::Progress,
@@ -135,7 +137,7 @@ impl Inner {
             }
         };
         let Some(compensation) = compensation_of(&record) else { return Ok(Part::Without) };
-        let input = self.resolved(compensation, outcome).await?;
+        let input = self.resolved(&record, compensation, outcome).await?;
         let (input, state, note) = match input {
             Ok(input) => (input, StepState::Pending, None),
             Err(note) => (Bytes::new(), StepState::Manual, Some(Arc::from(note))),
@@ -147,6 +149,7 @@ impl Inner {
     /// The input of an inverse, or why a person has to find it.
     async fn resolved(
         &self,
+        record: &Record,
         compensation: &Compensation,
         outcome: Option<&Outcome>,
     ) -> Result<Result<Bytes, &'static str>, StoreError> {
@@ -161,11 +164,22 @@ impl Inner {
             Some(Body::Empty | Body::Uncaptured { .. }) | None => None,
         };
         let Some(bytes) = bytes else { return Ok(Err("the outcome that holds its input was not kept")) };
+        let bytes = outcome
+            .filter(|outcome| is_wrapped(record, outcome))
+            .and_then(|_| Answered::body_in(&bytes))
+            .unwrap_or(bytes);
         let Ok(value) = serde_json::from_slice::<serde_json::Value>(&bytes) else {
             return Ok(Err("the outcome that should hold its input is no JSON"));
         };
         Ok(value.pointer(pointer).map(|found| Bytes::from(found.to_string())).ok_or("the outcome lacks its input"))
     }
+}
+
+/// Of an activity the whole answer is recorded, and what its inverse needs is in the answer's body. One with a status of
+/// its own is recorded as its body is.
+fn is_wrapped(record: &Record, outcome: &Outcome) -> bool {
+    let surface = &record.about.surface;
+    surface.strip_suffix(Surface::SHADOW).unwrap_or(surface) == activity::SURFACE && outcome.status == 0
 }
 
 fn compensation_of(record: &Record) -> Option<&Compensation> {

@@ -89,9 +89,12 @@ impl GroupHandle {
         Ok(self.engine().inner.stored_plan(&self.id()).await.map_err(EngineError::from)?)
     }
 
-    /// A person has undone this effect by other means; `note` says how. The plan can go on.
+    /// A person has undone this effect by other means; `note` says how. The plan can go on, or is over: then
+    /// the group is let go.
     pub async fn seen_to(&self, ordinal: u64, note: &str) -> Result<Plan, UnwindError> {
-        self.mark(ordinal, StepState::SeenTo, Some(note)).await
+        let plan = self.mark(ordinal, StepState::SeenTo, Some(note)).await?;
+        self.closed_if_undone(&plan).await?;
+        Ok(plan)
     }
 
     /// A person has found that this inverse may be tried again.

@@ -3,7 +3,7 @@
 //! The other side, supersede, raises the epoch first and looks at the members then. So one of the two sees the other.
 
 use hapax_core::{
-    Command, Effect, Id, Policy, Record, State, Token, Verdict,
+    Command, Id, Policy, Record, State, Token, Verdict,
     command::Epochs,
     group::{Group, GroupCommand, GroupReply, WhyNot, is_listed, may_start},
 };
@@ -13,6 +13,7 @@ use crate::{
     begin::{Nonces, Unsure},
     call::Prepared,
     carry::Carried,
+    compensate::undoable,
     engine::{Engine, Inner},
     error::EngineError,
     seen::Seen,
@@ -39,7 +40,7 @@ impl Engine {
         };
         // What can be undone is listed by the group, which is where undoing starts from.
         let compensated = prepared.ties.as_ref().is_some_and(|ties| ties.compensation.is_some());
-        let effect = if compensated && !is_listed(prepared.effect) { Effect::Compensatable } else { prepared.effect };
+        let effect = if compensated { undoable(prepared.effect) } else { prepared.effect };
         let mut now = prepared.clone();
         now.epoch = Some(Epochs { caller, current });
         now.effect = effect;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use hapax_core::{
-    Nonce, Outcome, Policy, Span,
+    Id, Nonce, Outcome, Policy, Span, Token,
     identity::{Grammar, Key, Surface, Tenant, recipes::native},
     policy::Treatment,
 };
@@ -41,6 +41,11 @@ impl Judge {
     pub fn new(engine: &Engine, tenant: impl IntoTenant, config: GuardConfig) -> Result<Self, GuardError> {
         let kept = Span::For(config.kept()?);
         let tenant = tenant.into_tenant()?;
+        // Here, where whoever sets it up sees it: message by message, each would be put aside for it.
+        let (len, most) = (config.consumer.len(), Tenant::MOST_BYTES);
+        if len > most {
+            return Err(GuardError::LongName { len, most });
+        }
         let surface = Surface::new("bus").map_err(EngineError::from)?;
         let policy = Policy::clone(&engine.inner.policy(&surface));
         let policy = Policy { success: kept, final_failure: Treatment::Replay(kept), ..policy }.revised();
@@ -102,6 +107,12 @@ impl Judge {
             Ok(()) => done_as(&self.policy, &()),
             Err(error) => recorded_failure(error),
         }
+    }
+
+    /// Records how a handler ended for a process that holds its token and no ticket: kept as long as the broker may
+    /// deliver the message again, like what is recorded with one.
+    pub async fn finish(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
+        self.engine.finish_under(&self.policy, id, token, outcome).await
     }
 
     /// What comes of a delivery whose handler ended so, once that was recorded or refused.

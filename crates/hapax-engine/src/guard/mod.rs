@@ -99,6 +99,8 @@ pub enum GuardError {
     Unlimited { consumer: String },
     #[error("consumer `{consumer}` has a {what} of zero, which means nothing; give it a length [HX0097]")]
     Zero { consumer: String, what: &'static str },
+    #[error("the name of a consumer has at most {most} bytes, and this one has {len} [HX0097]")]
+    LongName { len: usize, most: usize },
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

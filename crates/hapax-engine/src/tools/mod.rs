@@ -172,10 +172,7 @@ impl Tool {
         };
         let call = scope.with_key(key).fingerprinted(print).effect(self.effect);
         Ok(match &self.declared.compensation {
-            Some(compensation) => call.compensated_from_outcome(&compensation.name, &compensation.input).effect(
-                // Undoing does not make an irreversible step any less of a commit point.
-                if self.effect == Effect::Irreversible { self.effect } else { Effect::Compensatable },
-            ),
+            Some(compensation) => call.compensated_from_outcome(&compensation.name, &compensation.input),
             None => call,
         })
     }

@@ -239,6 +239,12 @@ async fn a_marker_outlives_every_delivery() {
     assert!(GuardConfig { ack_wait: Duration::ZERO, ..config() }.kept().is_err());
 
     let world = World::new();
+    let named = |bytes: usize| {
+        let config = GuardConfig { consumer: "n".repeat(bytes), ..config() };
+        Guard::new(&world.engine(), "acme", config, Arc::new(Letters::default()))
+    };
+    assert!(named(256).is_ok());
+    assert!(named(257).unwrap_err().to_string().contains("at most 256 bytes"));
     let letters: Arc<Letters> = Arc::default();
     let guard = Guard::new(&world.engine(), "acme", slow, letters).unwrap();
     assert_eq!(handle(&guard, message(1, 1), Ok(())).await, Settle::Ack);

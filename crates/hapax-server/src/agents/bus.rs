@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hapax_core::{Effect, Millis, Token};
-use hapax_engine::{Admitted, GuardConfig, GuardError, HandlerError, Judge, Judged, Message, Settle};
+use hapax_engine::{Admitted, GuardConfig, GuardError, HandlerError, Judge, Judged, Message, Settle, Why};
 use http::StatusCode;
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ const MOST_WHY: usize = 4_096;
 fn judge(app: &App, caller: &Caller, consumer: &ConsumerWire) -> Result<Judge, Problem> {
     may_use(caller, SURFACE)?;
     if consumer.name.is_empty() || consumer.name.chars().count() > 255 || consumer.back_offs_ms.len() > 64 {
-        return Err(Problem::bad_request("a consumer has a name of 1 to 255 bytes and at most 64 back-offs"));
+        return Err(Problem::bad_request("a consumer has a name of 1 to 255 characters and at most 64 back-offs"));
     }
     if consumer.max_deliveries == Some(0) || consumer.retention_ms.is_some_and(|kept| kept > LONGEST_KEPT_MS) {
         return Err(Problem::bad_request(
@@ -76,7 +76,7 @@ pub(super) async fn deliver(app: &App, asked: Asked) -> Result<Reply, Problem> {
         .decode(wanted.payload_base64.as_bytes())
         .map_err(|_| Problem::bad_request("`payload_base64` is not base64"))?;
     if wanted.stream.is_empty() || wanted.stream.chars().count() > 255 || wanted.delivery == 0 {
-        return Err(Problem::bad_request("`stream` has from 1 to 255 bytes, and `delivery` counts from 1"));
+        return Err(Problem::bad_request("`stream` has from 1 to 255 characters, and `delivery` counts from 1"));
     }
     let message = Message {
         stream: wanted.stream,
@@ -132,19 +132,30 @@ pub(super) async fn settle(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let ours = |about: &hapax_core::record::About| {
         &*about.surface == SURFACE && asked.caller.sees(&about.tenant, &about.surface)
     };
-    if !seen.is_some_and(|seen| ours(&seen.record.about)) {
-        return Err(Problem::unknown_operation());
-    }
     let handled = handled(wanted.handled, wanted.why, wanted.delay_ms);
+    if !seen.is_some_and(|seen| ours(&seen.record.about)) {
+        return said_before(handled);
+    }
     let outcome = judge.outcome_of(&handled);
     let recorded = match app.tickets.get(&id, token, &asked.caller) {
         Some(ticket) => ticket.finish(&app.engine, outcome).await,
-        None => app.engine.finish(&id, token, outcome).await,
+        None => judge.finish(&id, token, outcome).await,
     };
     if recorded.as_ref().is_ok_and(hapax_engine::Stepped::is_done) {
         app.tickets.drop(&id, token);
     }
     Ok(answer(&told(judge.close(wanted.delivery, token.attempt, handled, recorded))))
+}
+
+/// What cannot be read leaves no record, so its end may be said again where there is none. Of a stranger's record it is
+/// said in the same way: whether there is one shows to nobody.
+fn said_before(handled: Result<(), HandlerError>) -> Result<Reply, Problem> {
+    match handled {
+        Err(HandlerError::Undecodable(why)) => Ok(answer(&told(Judged::Bury(Why::Undecodable(why))))),
+        Ok(()) | Err(HandlerError::Retryable { .. } | HandlerError::Final(_) | HandlerError::Unknown(_)) => {
+            Err(Problem::unknown_operation())
+        }
+    }
 }
 
 fn handled(how: HandledWire, why: String, delay_ms: Option<u64>) -> Result<(), HandlerError> {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ DeadLetters = Callable[[Message, str], None]
 
 # As long as a message rests where nobody can say anything about it.
 _AWAY = Settle("nak", 2.0)
+# A day, in seconds: what the daemon takes at most.
+_LONGEST_DELAY = 86_400.0
 
 
 class Undecodable(Exception):
@@ -91,14 +94,18 @@ class Guard:
             wanted["intent"] = message.intent
         try:
             told = self._client.begin(wanted, "/v1/bus:deliver")
+        except HapaxError as error:
+            # However often it is delivered, it will be as large.
+            if getattr(error, "status", 503) == 413:
+                return self._put_aside(message, str(error))
+            return _away(error)
+        try:
             if told["verdict"] == "execute":
                 said = self._run(told, message, handler, in_progress)
                 said = {**said, "consumer": self._consumer, "delivery": message.delivery, "token": told["token"]}
                 told = self._client.call("POST", f"/v1/bus/{told['operation']}:settle", said)
         except HapaxError as error:
-            if getattr(error, "status", 503) in (400, 401, 403):
-                raise
-            return _AWAY
+            return _away(error)
         return self._settled(message, told)
 
     def _run(
@@ -115,7 +122,7 @@ class Guard:
         try:
             handler(message)
         except (NoEffect, Retryable) as error:
-            return {"handled": "retryable", "why": _why(error), "delay_ms": _ms(getattr(error, "delay", 1.0))}
+            return {"handled": "retryable", "why": _why(error), "delay_ms": _ms(min(getattr(error, "delay", 1.0), _LONGEST_DELAY))}
         except Rejected as error:
             return {"handled": "failed", "why": _why(error)}
         except Undecodable as error:
@@ -131,24 +138,34 @@ class Guard:
         self, ticket: dict[str, Any], in_progress: Callable[[], object], pause: float, stop: threading.Event
     ) -> None:
         while not stop.wait(max(0.001, pause)):
-            try:
-                self._client.step(ticket["operation"], "renew", token=ticket["token"])
+            # Neither failing is a reason to stop a handler under way: its end may still be told. The broker hears it first:
+            # it is to know also while the daemon is away.
+            with contextlib.suppress(Exception):
                 in_progress()
-            except Exception:
-                # No reason to stop a handler under way: its end may still be told.
-                pass
+            with contextlib.suppress(Exception):
+                self._client.step(ticket["operation"], "renew", token=ticket["token"])
 
     def _settled(self, message: Message, told: dict[str, Any]) -> Settle:
         if told["settle"] == "ack":
             return Settle("ack")
         if told["settle"] == "nak":
             return Settle("nak", told["after_ms"] / 1000)
+        return self._put_aside(message, told["dead_letter"])
+
+    def _put_aside(self, message: Message, why: str) -> Settle:
         # Durable before the broker forgets it.
         try:
-            self._dead_letters(message, told["dead_letter"])
+            self._dead_letters(message, why)
         except Exception:
             return _AWAY
         return Settle("terminate")
+
+
+def _away(error: HapaxError) -> Settle:
+    """What a message comes to while the daemon says nothing about it. What is wrong with the guard itself is raised."""
+    if getattr(error, "status", 503) in (400, 401, 403):
+        raise error
+    return _AWAY
 
 
 def _ms(seconds: float) -> int:

@@ -166,9 +166,16 @@ class Client:
         headers = {} if data is None else {"content-type": "application/json"}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
-        connection.request(method, path, body=data, headers=headers)
+        whole = True
+        try:
+            connection.request(method, path, body=data, headers=headers)
+        except (BrokenPipeError, ConnectionResetError):
+            # It was refused before all of it was sent; why may be there to be read.
+            whole = False
         response = connection.getresponse()
         text = response.read()
+        if not whole:
+            self._close()
         try:
             answer = json.loads(text)
         except ValueError as error:
