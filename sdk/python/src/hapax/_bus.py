@@ -81,8 +81,8 @@ class Guard:
         in_progress: Callable[[], object] = lambda: None,
     ) -> Settle:
         """Says what to tell the broker. What is to be acknowledged is durable by then. A handler that raises `Retryable` or
-        `NoEffect` (with a `delay` in seconds, if it has one) has done nothing lasting, one that raises `Rejected` would fail again; after anything else it is unknown
-        what happened."""
+        `NoEffect` (with a `delay` in seconds, if it has one) has done nothing lasting, one that raises `Rejected` would
+        fail again; after anything else it is unknown what happened."""
         wanted: dict[str, Any] = {
             "consumer": self._consumer,
             "stream": message.stream,
