@@ -124,6 +124,11 @@ async fn without_a_file_or_a_flag_it_works_and_says_what_it_is_doing() {
     let Begun::Execute(ticket) = call().begin().await.unwrap() else { panic!("nobody asked before") };
     client.complete(&ticket, &Outcome::text("paid")).await.unwrap();
     assert!(matches!(call().begin().await.unwrap(), Begun::Replay(_)));
+    // A key that is a digest looks like an id, and is explained as the key that it is.
+    let digest = "ab".repeat(32);
+    assert!(matches!(client.operation("payments", &digest).begin().await.unwrap(), Begun::Execute(_)));
+    let explained = run(&dir.0, &["explain", &digest, "--surface", "payments", "--tenant", "default"]);
+    assert!(said(&explained).contains("on surface payments: pending"), "{}", said(&explained));
     let ready: Value = client.get("/readyz").await.unwrap();
     assert!(ready.to_string().contains("\"durable\""), "{ready}");
 }

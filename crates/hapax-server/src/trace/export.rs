@@ -146,3 +146,18 @@ impl Exporter {
         Some(status)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_with_a_user_in_it_is_refused_and_not_repeated() {
+        let made = |endpoint: &str| Exporter::new(endpoint, mpsc::channel(1).1, Arc::default());
+        assert!(made("http://127.0.0.1:4318/otlp").is_ok());
+        for endpoint in ["http://me:hush@127.0.0.1:4318", "https://me:hush@collector"] {
+            let error = made(endpoint).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains("HX0143") && !error.contains("hush"), "{endpoint}: {error}");
+        }
+    }
+}
