@@ -24,6 +24,7 @@ pub mod gate;
 mod group;
 mod guard;
 mod house;
+mod in_place;
 mod jobs;
 mod join;
 mod key_generator;
@@ -70,6 +71,7 @@ pub use guard::{
     Admitted, DeadLetter, DeadLetters, Guard, GuardConfig, GuardError, HandlerError, InProgress, Judge, Judged,
     Message, NoProgress, Settle, Why,
 };
+pub use in_place::in_place;
 pub use jobs::{JobError, Jobs};
 pub use key_generator::{KeyGenerator, KeyGeneratorError};
 pub use kinds::{Looked, Other};

@@ -60,6 +60,26 @@ async fn a_hit_costs_no_store_call() {
     assert_eq!(world.store.calls(), before);
 }
 
+/// An answer of a few bytes is a part of the buffer that a connection was read into. The gate kept all of it: a hundred
+/// thousand answers of 256 bytes held most of a gigabyte, and counted as a few megabytes.
+#[test]
+fn an_answer_does_not_keep_the_buffer_it_came_in() {
+    let gate = Gate::new(GateSize::default());
+    let buffer = bytes::Bytes::from(vec![b'x'; 1 << 20]);
+    let plain = Outcome::success(buffer.slice(..16));
+    let headers = vec![("location".into(), buffer.slice(16..32)), ("etag".into(), buffer.slice(32..40))];
+    let whole = Outcome { status: 201, headers, ..plain.clone() };
+    for (number, outcome) in [plain, whole].into_iter().enumerate() {
+        let id = id_of(number as u64);
+        let replay = Replay { answer: Recorded::Whole(outcome.clone()), ..answer(0, 10) };
+        gate.insert(&id, A, None, &replay, None);
+        drop(replay);
+        let known = gate.look_up(&id, None, NOW).expect("it was just kept");
+        assert_eq!(known.answer, Recorded::Whole(outcome), "and is the same to the byte");
+    }
+    assert!(buffer.is_unique(), "nobody holds the buffer any more");
+}
+
 /// A replay expires by the store's clock: also when that jumps, in either direction.
 #[tokio::test(start_paused = true)]
 async fn expiry_follows_the_stores_clock_through_a_jump() {

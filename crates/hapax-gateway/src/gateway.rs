@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use hapax_engine::{SystemWallClock, WallClock as _};
+use hapax_engine::{SystemWallClock, WallClock as _, in_place};
 use hapax_http::{Asked, Code, Guard, Look, NextStep, Peek, Problem};
 use http::{HeaderValue, Request, Response, header, request};
 use hyper::body::Incoming;
@@ -101,7 +101,7 @@ impl Gateway {
             return refusal(Code::EgressRefused, detail).map(Out::whole);
         };
         if !route.protect {
-            return pass::through(head, body, route, &setup, peer).await;
+            return in_place(|| pass::through(head, body, route, &setup, peer)).await;
         }
         let activity = match route.activity(&head) {
             Ok(activity) => activity,
@@ -113,13 +113,13 @@ impl Gateway {
         let most = match route.guard.look(&head) {
             // Known by its place, it needs no key.
             Look::Pass if activity.is_some() && !head.method.is_safe() => route.guard.limits().request_body,
-            Look::Pass => return pass::through(head, body, route, &setup, peer).await,
+            Look::Pass => return in_place(|| pass::through(head, body, route, &setup, peer)).await,
             Look::Buffer { most } => most,
         };
         let tenant = match setup.whose.tenant(&head.headers, &head.uri, peer, SystemWallClock.now().0 / 1_000) {
             Ok(tenant) => tenant,
             Err(_) if route.guard.only_notes(&head, "no credential") => {
-                return pass::through(head, body, route, &setup, peer).await;
+                return in_place(|| pass::through(head, body, route, &setup, peer)).await;
             }
             Err(nobody) => {
                 let problem = Problem::new(Code::NoCredential, NextStep::FixRequest, nobody.0);
@@ -130,7 +130,7 @@ impl Gateway {
         let read = match request_body::read(body, most, setup.pacing, &setup.room).await {
             Ok(read) => read,
             Err(unread) if route.guard.only_notes(&head, unread.why.name()) => {
-                return pass::resumed(head, unread.first, unread.rest, route, &setup, peer).await;
+                return in_place(|| pass::resumed(head, unread.first, unread.rest, route, &setup, peer)).await;
             }
             Err(unread) => return unreadable(&route.guard, unread.why).map(Out::whole),
         };
@@ -145,7 +145,7 @@ impl Gateway {
         let asking = match route.guard.ask(&head, read.bytes, &caller) {
             Asked::Ask(asking) => asking,
             Asked::Answer(answer) => return answer.map(Out::whole),
-            Asked::Pass(body) => return pass::whole(head, body, route, &setup, peer).await,
+            Asked::Pass(body) => return in_place(|| pass::whole(head, body, route, &setup, peer)).await,
         };
         if let Peek::Answer(answer) = asking.peek(&head).await {
             return answer.map(Out::whole);
@@ -153,7 +153,7 @@ impl Gateway {
         let Ok(place) = answering.place() else { return crowded(&route.guard).map(Out::whole) };
         let held = Held { _working: self.shared.live.working(), _place: place, _taking: read.taking };
         let execution = Execution { head, asking, route: Arc::clone(route), setup: Arc::clone(&setup), peer, held };
-        Outlive::new(execute::run(execution)).await
+        Outlive::new(|| execute::run(execution)).await
     }
 }
 

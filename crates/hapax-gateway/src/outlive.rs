@@ -6,6 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use hapax_engine::in_place;
 use tokio::runtime::Handle;
 
 /// Runs in the task that awaits it, and moves to a task of its own when that one is dropped: so nobody pays for a task
@@ -15,10 +16,9 @@ pub(crate) struct Outlive<T: Send + 'static>(Option<Work<T>>);
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl<T: Send + 'static> Outlive<T> {
-    /// Inlined, so that the work is put together where it is to lie.
     #[inline(always)]
-    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
-        Self(Some(Box::pin(work)))
+    pub(crate) fn new<F: Future<Output = T> + Send + 'static>(work: impl FnOnce() -> F) -> Self {
+        Self(Some(in_place(work)))
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
     async fn dropped_work_goes_on_to_its_end() {
         let (go, gone) = oneshot::channel::<()>();
         let (done, seen) = oneshot::channel();
-        let mut work = Outlive::new(async move {
+        let mut work = Outlive::new(|| async move {
             let _ = gone.await;
             let _ = done.send(7);
         });
@@ -69,6 +69,6 @@ mod tests {
 
     #[tokio::test]
     async fn awaited_work_is_not_run_again() {
-        assert_eq!(Outlive::new(async { 7 }).await, 7);
+        assert_eq!(Outlive::new(|| async { 7 }).await, 7);
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     append::{Appender, Failed, Start},
     clock::KEPT_WITHIN,
     entry::{self, REMOVAL_BYTES},
-    index::Update,
+    index::{Spent, Update},
     log::is_full,
     shared::{Carried, Load, Reply, Request, Shared, Slice, SwapRequest},
     slot::{GONE, Key, MOST_VERSION, Place, REMOVED},
@@ -28,8 +28,10 @@ const IDLE: Duration = Duration::from_millis(50);
 const ASLEEP: Duration = Duration::from_secs(1);
 /// How many records a turn lets go of by themselves.
 const PASSED_ON: usize = 512;
-/// How many changes are shown before others get a chance to look at the books.
-const SHOWN_AT_ONCE: usize = 64;
+/// How many changes are shown before their callers are told, and others get a chance to look at the books. A large batch
+/// is so handed out in parts: the first callers are at their next step while the last are still being shown, and neither
+/// the writer nor they wait for the other to be done with all of them.
+const SHOWN_AT_ONCE: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -41,6 +43,7 @@ pub(crate) struct Writer {
     /// The versions that this batch gives, before anybody can see them.
     overlay: HashMap<Key, Version, RandomState>,
     written: Vec<Written>,
+    shown: Vec<Shown>,
     conflicts: Vec<oneshot::Sender<Reply>>,
     moved: Vec<Moved>,
     slices: Vec<Slice>,
@@ -51,6 +54,15 @@ pub(crate) struct Writer {
 struct Written {
     update: Update,
     reply: oneshot::Sender<Reply>,
+}
+
+/// Seen by everybody; its caller is to be told.
+#[derive(Debug)]
+struct Shown {
+    reply: oneshot::Sender<Reply>,
+    key: Key,
+    version: Version,
+    spent: Spent,
 }
 
 #[derive(Debug)]
@@ -72,6 +84,7 @@ impl Writer {
             errands: VecDeque::new(),
             overlay: HashMap::default(),
             written: Vec::new(),
+            shown: Vec::with_capacity(SHOWN_AT_ONCE),
             conflicts: Vec::new(),
             moved: Vec::new(),
             slices: Vec::new(),
@@ -323,33 +336,40 @@ impl Writer {
         let shared = &self.shared;
         shared.counters.writes.fetch_add(self.written.len() as u64, Ordering::Relaxed);
         shared.counters.carried.fetch_add(self.moved.len() as u64, Ordering::Relaxed);
-        let mut replies = Vec::with_capacity(self.written.len());
-        let mut journal = self.appender.active().journal.lock();
-        let mut books = shared.index.books();
-        for (count, Written { update, reply }) in self.written.drain(..).enumerate() {
-            if count % SHOWN_AT_ONCE == SHOWN_AT_ONCE - 1 {
-                parking_lot::MutexGuard::bump(&mut books);
+        let mut written = self.written.drain(..);
+        while written.len() > 0 {
+            let mut journal = self.appender.active().journal.lock();
+            let mut books = shared.index.books();
+            for Written { update, reply } in written.by_ref().take(SHOWN_AT_ONCE) {
+                let (key, version) = (update.slot.key(), update.slot.version());
+                if let Some(journal) = journal.as_mut() {
+                    journal.add(update.slot, update.tags);
+                }
+                let spent = shared.index.apply(&mut books, update, shared.memory);
+                self.shown.push(Shown { reply, key, version, spent });
             }
-            let (key, version) = (update.slot.key(), update.slot.version());
-            if let Some(journal) = journal.as_mut() {
-                journal.add(update.slot, update.tags);
+            drop(books);
+            drop(journal);
+            // A frame gives its versions in this order, so what is shown of it is all up to the last.
+            if let Some(last) = self.shown.last() {
+                shared.visible.store(last.version.0, Ordering::Release);
             }
-            let spent = shared.index.apply(&mut books, update, shared.memory);
-            replies.push((reply, key, version, spent));
+            for Shown { reply, key, version, spent } in self.shown.drain(..) {
+                shared.watchers.wake(key);
+                let _ = reply.send(Reply::Swapped { version, stamp, spent });
+            }
         }
-        for moved in self.moved.drain(..) {
-            let Moved { key, version, from, to, marker } = moved;
-            let now = shared.index.moved(&mut books, key, version, from, to, marker);
-            if let (Some(journal), Some((slot, tags))) = (journal.as_mut(), now) {
-                journal.add(slot, tags);
+        drop(written);
+        if !self.moved.is_empty() {
+            let mut journal = self.appender.active().journal.lock();
+            let mut books = shared.index.books();
+            for moved in self.moved.drain(..) {
+                let Moved { key, version, from, to, marker } = moved;
+                let now = shared.index.moved(&mut books, key, version, from, to, marker);
+                if let (Some(journal), Some((slot, tags))) = (journal.as_mut(), now) {
+                    journal.add(slot, tags);
+                }
             }
-        }
-        drop(books);
-        drop(journal);
-        shared.visible.store(self.appender.next_version - 1, Ordering::Release);
-        for (reply, key, version, spent) in replies {
-            shared.watchers.wake(key);
-            let _ = reply.send(Reply::Swapped { version, stamp, spent });
         }
         for reply in self.conflicts.drain(..) {
             let _ = reply.send(Reply::Conflict);

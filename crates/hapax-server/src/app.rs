@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use data_encoding::BASE64;
 use hapax_core::{Millis, identity::Tenant};
-use hapax_engine::{Engine, Providers};
+use hapax_engine::{Engine, Providers, in_place};
 use hapax_http::Guard;
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
@@ -283,30 +283,31 @@ impl App {
     }
 
     async fn decided(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
+        // What is asked a thousand times a second does not carry the room of what is asked now and then: that is set apart.
         match name {
             Name::Begin => api::begin(self, asked).await,
             Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {
                 api::step(self, name, asked).await
             }
-            Name::Resolve => api::resolve(self, asked).await,
-            Name::ExplainKey => api::explain_key(self, asked).await,
-            Name::List => api::list(self, asked).await,
-            Name::Explain => api::explain(self, asked).await,
-            Name::Doubt => api::doubt(self, asked).await,
+            Name::Resolve => in_place(|| api::resolve(self, asked)).await,
+            Name::ExplainKey => in_place(|| api::explain_key(self, asked)).await,
+            Name::List => in_place(|| api::list(self, asked)).await,
+            Name::Explain => in_place(|| api::explain(self, asked)).await,
+            Name::Doubt => in_place(|| api::doubt(self, asked)).await,
             Name::Events => api::events(self, asked),
             Name::Policies => Ok(api::policies(self, &asked.caller)),
-            Name::SetPolicies => api::set_policies(self, asked).await,
+            Name::SetPolicies => in_place(|| api::set_policies(self, asked)).await,
             Name::Keys => api::keys(self),
-            Name::AddKey => api::add_key(self, asked).await,
-            Name::RevokeKey => api::revoke_key(self, asked).await,
+            Name::AddKey => in_place(|| api::add_key(self, asked)).await,
+            Name::RevokeKey => in_place(|| api::revoke_key(self, asked)).await,
             Name::Audit => api::audit(self, &asked),
-            Name::Metrics => api::metrics(self, &asked.caller).await,
-            Name::Page => page::show(self, &asked).await,
-            Name::PageFragment => page::fragment(self, &asked).await,
-            Name::PageOperation => page::operation(self, asked).await,
-            Name::PageResolve => page::resolve(self, asked).await,
-            Name::A2a(act) => a2a::answer(self, act, asked).await,
-            Name::Agents(name) => agents::answer(self, name, asked).await,
+            Name::Metrics => in_place(|| api::metrics(self, &asked.caller)).await,
+            Name::Page => in_place(|| page::show(self, &asked)).await,
+            Name::PageFragment => in_place(|| page::fragment(self, &asked)).await,
+            Name::PageOperation => in_place(|| page::operation(self, asked)).await,
+            Name::PageResolve => in_place(|| page::resolve(self, asked)).await,
+            Name::A2a(act) => in_place(|| a2a::answer(self, act, asked)).await,
+            Name::Agents(name) => in_place(|| agents::answer(self, name, asked)).await,
             Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
                 self.public(name, asked.caller.door).await
             }

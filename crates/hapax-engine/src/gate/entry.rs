@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use hapax_core::{Body, Fingerprint, Outcome, OutcomeClass, Recorded, Replay, Stamp, WallMillis};
 use subtle::ConstantTimeEq;
 
@@ -36,6 +36,28 @@ struct Whole {
     asked_first: Option<Arc<str>>,
 }
 
+/// The same outcome in memory of its own. Bytes that came over a connection are a part of the buffer they were read into,
+/// and would keep all of it: many times what is counted here, and a buffer that its connection cannot use again.
+fn alone(outcome: &Outcome) -> Outcome {
+    let body = match &outcome.body {
+        Body::Inline(bytes) => &bytes[..],
+        Body::Empty | Body::Handle(_) | Body::Uncaptured { .. } | Body::Stored { .. } => &[],
+    };
+    let values = outcome.headers.iter().map(|(_, value)| value.len()).sum::<usize>();
+    let mut all = BytesMut::with_capacity(values + body.len());
+    all.extend_from_slice(body);
+    for (_, value) in &outcome.headers {
+        all.extend_from_slice(value);
+    }
+    let mut all = all.freeze();
+    let body = match &outcome.body {
+        Body::Inline(bytes) => Body::Inline(all.split_to(bytes.len())),
+        other @ (Body::Empty | Body::Handle(_) | Body::Uncaptured { .. } | Body::Stored { .. }) => other.clone(),
+    };
+    let headers = outcome.headers.iter().map(|(name, value)| (Arc::clone(name), all.split_to(value.len()))).collect();
+    Outcome { class: outcome.class, status: outcome.status, headers, body }
+}
+
 /// No scheme has this number.
 const NO_SCHEME: u8 = 0;
 
@@ -50,10 +72,10 @@ impl Answer {
                     && outcome.headers.is_empty()
                     && replay.asked_first.is_none() =>
             {
-                Kept::Plain(bytes.clone())
+                Kept::Plain(Bytes::copy_from_slice(bytes))
             }
             Body::Empty | Body::Inline(_) | Body::Handle(_) | Body::Uncaptured { .. } => {
-                Kept::Whole(Arc::new(Whole { outcome: outcome.clone(), asked_first: replay.asked_first.clone() }))
+                Kept::Whole(Arc::new(Whole { outcome: alone(outcome), asked_first: replay.asked_first.clone() }))
             }
             Body::Stored { .. } => return None,
         };

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
 
+use hapax_engine::in_place;
 use http::{Request, Response};
 use hyper::{
     body::Incoming,
@@ -110,9 +111,10 @@ async fn http1<A: Answer>(
     if limits.headers != HEADERS_WITHOUT_ALLOCATION {
         builder.max_headers(limits.headers);
     }
+    // The server moves the future of an answer about; this way it moves a pointer.
     let service = service_fn(|request| {
-        let answered = shared.answer.answer(request, peer, pace.answering());
-        async move { Ok::<_, Infallible>(answered.await) }
+        let answering = pace.answering();
+        in_place(move || async move { Ok::<_, Infallible>(shared.answer.answer(request, peer, answering).await) })
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     let mut stopping = shared.stopping.clone();
@@ -148,7 +150,7 @@ async fn http2<A: Answer>(
         .keep_alive_timeout(limits.reader);
     let service = service_fn(|request| {
         let (answer, answering) = (shared.answer.clone(), pace.answering());
-        async move { Ok::<_, Infallible>(answer.answer(request, peer, answering).await) }
+        in_place(move || async move { Ok::<_, Infallible>(answer.answer(request, peer, answering).await) })
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     tokio::select! {

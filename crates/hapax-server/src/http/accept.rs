@@ -3,6 +3,7 @@
 use std::{convert::Infallible, future::Future, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use hapax_core::Millis;
+use hapax_engine::in_place;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -142,7 +143,8 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         if let Some(peer) = peer {
             request.extensions_mut().insert(peer);
         }
-        async move { Ok::<_, Infallible>(handler.handle(request).await) }
+        // The server moves the future of an answer about; this way it moves a pointer.
+        in_place(move || async move { Ok::<_, Infallible>(handler.handle(request).await) })
     });
     let io = TokioIo::new(Guarded::new(stream, limits.write_time));
     let connection = http1::Builder::new()
