@@ -12,6 +12,7 @@ mod counting;
 mod engine;
 mod fill;
 mod fingerprint;
+mod flood;
 mod gate;
 mod grow;
 mod join;
@@ -49,6 +50,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("daemon", "durable pairs over HTTP, beside Redis with appendfsync always; start and idle memory", web::daemon),
     ("engine", "begin+complete on the memory store, single thread", engine::run),
     ("fingerprint", "canonical JSON digest against serde_jcs", fingerprint::run),
+    ("flood", "one tenant's slowest of a hundred, alone and beside another tenant's flood", flood::run),
     ("gate", "replay look-ups among a million entries", gate::run),
     #[cfg(feature = "web")]
     ("gateway", "durable first executions through the gateway, beside nginx as a plain proxy", web::first),

@@ -14,19 +14,36 @@ pub(crate) fn of(target: &str) -> Vec<Vec<u8>> {
     files(&here().join("corpus").join(target))
 }
 
-/// The records that format 1 wrote.
-pub(crate) fn golden_records() -> Vec<Vec<u8>> {
-    files(&here().join("../crates/hapax-store/tests/golden/v1"))
-        .into_iter()
-        .filter(|bytes| bytes.first() == Some(&1))
+/// Operations as every format had them, the oldest first.
+pub(crate) fn golden_operations() -> Vec<Vec<u8>> {
+    let first = golden("v1").into_iter();
+    first
+        .chain(golden("kinds").into_iter().filter(|(name, _)| name.starts_with("operation")))
+        .map(|(_, bytes)| bytes)
         .collect()
 }
 
+/// Records of every kind, by name.
+pub(crate) fn golden_kinds() -> Vec<(String, Vec<u8>)> {
+    golden("kinds")
+}
+
+fn golden(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let mut paths = paths(&here().join("../crates/hapax-store/tests/golden").join(folder));
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "bin"));
+    let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    paths.iter().filter_map(|path| Some((name(path), fs::read(path).ok()?))).collect()
+}
+
 fn files(directory: &Path) -> Vec<Vec<u8>> {
+    paths(directory).iter().filter_map(|path| fs::read(path).ok()).collect()
+}
+
+fn paths(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    paths.iter().filter_map(|path| fs::read(path).ok()).collect()
+    paths
 }
 
 /// Writes down an input that failed.

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use hapax_core::{
-    Body, Command, Fingerprint, Millis, Moment, Nonce, Outcome, OutcomeClass, Policy, Preset, Record, Recorded,
-    Refusal, RefusalReason, Reply, Span, Stamp, Tag, Token, Verdict, Version, WallMillis, Write,
+    Anchor, Body, Command, Fingerprint, Honoured, Millis, Moment, Nonce, Outcome, OutcomeClass, Policy, Preset, Record,
+    Recorded, Refusal, RefusalReason, Reply, Span, Stamp, Tag, Ties, Token, Verdict, Version, WallMillis, Write,
     command::{Admit, Begin, Epochs, Posture, Release, Resolution, Resolve},
     identity::Scheme,
     policy::{AfterWindow, OnLapse, Treatment},
@@ -153,7 +153,10 @@ pub fn command(cmd: Cmd, version: Version) -> Command {
             admit: admit(begin.admitted, RefusalReason::Admission),
             room: admit(begin.room, RefusalReason::Quota),
             about: Arc::clone(&ABOUT),
-            ties: None,
+            ties: begin.honoured.map(|window| {
+                let window = Millis(window.unsigned_abs());
+                Arc::new(Ties { honoured: Some(Honoured { from: Anchor::Write, window }), ..Ties::default() })
+            }),
         }),
         Cmd::Start(held) => Command::Start { token: token(held) },
         Cmd::Renew(held) => Command::Renew { token: token(held), lease: Millis(LEASE.unsigned_abs()) },

@@ -6,7 +6,9 @@ use std::sync::{
     atomic::{AtomicU32, Ordering::SeqCst},
 };
 
-use hapax_core::{Anchor, Effect, Honoured, Millis, Nonce, Outcome, Preset, Stamp, StateName, Verdict};
+use hapax_core::{
+    Anchor, Effect, Honoured, Millis, Nonce, Outcome, OutcomeClass, Preset, Stamp, StateName, Verdict, command::Release,
+};
 use hapax_engine::{Begun, Call, Engine, SeededEntropy, Settings, Ticket, Turn};
 use hapax_store::{FaultyStore, Landing, ManualClock, MemoryStore, Odds, Plan, Seeded, Store};
 
@@ -99,8 +101,13 @@ async fn live(case: Case, mut dice: Seeded) -> Result<(), String> {
             if expected(case) == StateName::Committed || (expected(case) == StateName::InDoubt && !honoured) {
                 return Err("it was run a second time without leave".to_owned());
             }
-            world.effects.fetch_add(u32::from(!honoured || before == 0), SeqCst);
-            finish(&second, &ticket).await?;
+            if honoured && world.dice.chance(500) {
+                give_back(&second, &ticket, world.dice.chance(500)).await?;
+                beyond(&world, case, &second, turn.as_ref()).await?;
+            } else {
+                world.effects.fetch_add(u32::from(!honoured || before == 0), SeqCst);
+                finish(&second, &ticket).await?;
+            }
         }
         Begun::Replay(_) => expect("is replayed from", expected(case), StateName::Committed)?,
         Begun::Told(Verdict::InDoubt { .. }) => {
@@ -188,6 +195,28 @@ async fn finish(engine: &Engine, ticket: &Ticket) -> Result<(), String> {
     let started = again(|| ticket.start(engine)).await?;
     let ended = again(|| ticket.complete(engine, Outcome::success("done"))).await?;
     if started.is_done() && ended.is_done() { Ok(()) } else { Err(format!("{started:?}, {ended:?}")) }
+}
+
+/// The call beside the doubt was not sent, or was turned away.
+async fn give_back(engine: &Engine, ticket: &Ticket, turned_away: bool) -> Result<(), String> {
+    let ended = if turned_away {
+        let failure = Outcome { class: OutcomeClass::RetryableFailure, ..Outcome::success("busy") };
+        again(|| ticket.fail(engine, failure.clone())).await?
+    } else {
+        again(|| ticket.release(engine, Release::NoEffect)).await?
+    };
+    if ended.is_done() { Ok(()) } else { Err(format!("it was given back and told {ended:?}")) }
+}
+
+/// The provider has forgotten the key, and nobody knows any more of the first call than before.
+async fn beyond(world: &World, case: Case, engine: &Engine, turn: Option<&Turn>) -> Result<(), String> {
+    world.clock.advance(Millis::from_hours(23));
+    match again(|| call(engine, case, turn).begin_with(Nonce([9; 16]))).await? {
+        Begun::Told(Verdict::InDoubt { .. }) => Ok(()),
+        other @ (Begun::Execute(_) | Begun::Replay(_) | Begun::JoinedFailure(_) | Begun::Told(_)) => {
+            Err(format!("beyond the provider's window it was told {other:?}"))
+        }
+    }
 }
 
 /// Says it until the store lets it through.

@@ -136,6 +136,7 @@ impl Client {
             epoch: None,
             admitted: true,
             room: true,
+            honoured: None,
         };
         // Repeated with the same nonce as long as there is no answer.
         for _ in 0..3 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Effect, Id, Millis, OutcomeClass, Stamp,
+    Anchor, Effect, Honoured, Id, Millis, OutcomeClass, Stamp,
     command::{Posture, Release, Resolution, Resolve},
     policy::Policy,
 };
@@ -35,6 +35,7 @@ struct Walk {
     clock: Arc<ManualClock>,
     model: Model,
     class: Effect,
+    honoured: Option<i64>,
     id: Id,
     now: i64,
     /// What each nonce was given last.
@@ -59,7 +60,20 @@ impl Walk {
         let class = dice.pick(&Effect::ALL).copied().unwrap_or_default();
         let id = engine.surface("pay").tenant("acme").key("order").id().map_err(|error| error.to_string())?;
         let model = Model::new(knobs);
-        Ok(Self { dice, engine, clock, model, class, id, now: START, held: Vec::new(), nonces: 0, path: Vec::new() })
+        let honoured = dice.chance(400).then_some(25);
+        Ok(Self {
+            dice,
+            engine,
+            clock,
+            model,
+            class,
+            honoured,
+            id,
+            now: START,
+            held: Vec::new(),
+            nonces: 0,
+            path: Vec::new(),
+        })
     }
 
     async fn walk(mut self) -> Result<(), String> {
@@ -113,6 +127,7 @@ impl Walk {
                     }),
                     admitted: true,
                     room: true,
+                    honoured: self.honoured,
                 })
             }
             7..=8 => Cmd::Start(held),
@@ -139,6 +154,10 @@ impl Walk {
                 let mut call = call.fingerprinted(bridge::print(begin.print));
                 if !begin.started {
                     call = call.not_started();
+                }
+                if let Some(window) = begin.honoured {
+                    let window = Millis(window.unsigned_abs());
+                    call = call.honoured(Honoured { from: Anchor::Write, window });
                 }
                 if let Some((mine, group)) = begin.epoch {
                     call = call.epoch(mine, group);

@@ -33,7 +33,7 @@ fn recorded_histories_are_linearizable() {
 
 fn begin(nonce: u8) -> Cmd {
     let (class, print, started) = (Effect::Unsafe, 1, true);
-    Cmd::Begin(Begin { nonce, print, class, started, epoch: None, admitted: true, room: true })
+    Cmd::Begin(Begin { nonce, print, class, started, epoch: None, admitted: true, room: true, honoured: None })
 }
 
 fn op(cmd: Cmd, called: u64, answered: u64, heard: Heard) -> Op {

@@ -15,7 +15,7 @@ fn model_small() {
             .collect();
         searches.into_iter().filter_map(|search| search.join().ok()).collect()
     });
-    assert_eq!(reports.len(), 4);
+    assert_eq!(reports.len(), 5);
     let mut states = 0;
     let mut steps = BTreeSet::new();
     for report in reports {

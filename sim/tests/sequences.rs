@@ -105,6 +105,7 @@ impl Place {
 struct Run {
     policy: Policy,
     class: Effect,
+    honoured: Option<i64>,
     letters: Vec<Letter>,
     seen: HashSet<(usize, u128)>,
     steps: u64,
@@ -135,9 +136,16 @@ impl Run {
                 place.model.pass(place.now);
                 return;
             }
-            Letter::Begin { nonce, print, started, epoch, admitted } => {
-                Cmd::Begin(Begin { nonce, print, class: self.class, started, epoch, admitted, room: true })
-            }
+            Letter::Begin { nonce, print, started, epoch, admitted } => Cmd::Begin(Begin {
+                nonce,
+                print,
+                class: self.class,
+                started,
+                epoch,
+                admitted,
+                room: true,
+                honoured: self.honoured,
+            }),
             Letter::By(nonce, verb) => verb((place.held[nonce as usize].max(1), nonce)),
             Letter::Cmd(cmd) => cmd,
         };
@@ -170,11 +178,17 @@ fn digest(text: &str) -> u128 {
     half(1) << 64 | half(2)
 }
 
-fn all_sequences(class: Effect, stale: bool, refuse: bool, epochs: bool) {
+fn all_sequences(class: Effect, stale: bool, refuse: bool, epochs: bool, honoured: Option<i64>) {
     let length = std::env::var("HAPAX_SEQUENCE_LENGTH").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     let knobs = Knobs { lease: LEASE, success: 100, failure: 60, open: 40, tombstone: 200, stale, refuse };
-    let mut run =
-        Run { policy: bridge::policy(knobs), class, letters: alphabet(epochs), seen: HashSet::new(), steps: 0 };
+    let mut run = Run {
+        policy: bridge::policy(knobs),
+        class,
+        honoured,
+        letters: alphabet(epochs),
+        seen: HashSet::new(),
+        steps: 0,
+    };
     let start = Place { cell: Cell::default(), model: Model::new(knobs), now: 1_000, held: [0; 7] };
     run.go(&start, length, &mut Vec::new());
     println!("{class} stale={stale} refuse={refuse}: length {length}, {} places, {} steps", run.seen.len(), run.steps);
@@ -182,20 +196,27 @@ fn all_sequences(class: Effect, stale: bool, refuse: bool, epochs: bool) {
 
 #[test]
 fn sequences_of_unsafe_work() {
-    all_sequences(Effect::Unsafe, false, false, true);
+    all_sequences(Effect::Unsafe, false, false, true, None);
 }
 
 #[test]
 fn sequences_of_idempotent_work() {
-    all_sequences(Effect::Idempotent, false, false, false);
+    all_sequences(Effect::Idempotent, false, false, false, None);
 }
 
 #[test]
 fn sequences_of_irreversible_work_whose_window_closes() {
-    all_sequences(Effect::Irreversible, false, true, false);
+    all_sequences(Effect::Irreversible, false, true, false, None);
 }
 
 #[test]
 fn sequences_under_a_stale_lease() {
-    all_sequences(Effect::Pure, true, false, true);
+    all_sequences(Effect::Pure, true, false, true, None);
+}
+
+/// A lost call is made again while its provider knows the key, and says of itself that it did nothing: what became of the
+/// first is as unknown as before.
+#[test]
+fn sequences_inside_and_beyond_a_providers_window() {
+    all_sequences(Effect::Irreversible, false, false, true, Some(25));
 }

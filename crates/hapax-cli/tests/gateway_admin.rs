@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::support::{Dir, Reply, Start, Upstream, post, until};
+use crate::support::{Conn, Dir, Reply, Start, Upstream, post, request, until};
 
 fn hapax(dir: &Dir, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
@@ -20,6 +20,29 @@ fn done(dir: &Dir, words: &[&str]) -> String {
     let output = hapax(dir, words);
     assert!(output.status.success(), "{words:?}: {}", said(&output));
     said(&output)
+}
+
+/// Who sends a signal learns nothing: a slip in the file shows only in a log elsewhere. The command is told.
+#[test]
+fn a_reload_through_the_socket_is_answered_with_what_is_wrong() {
+    let upstream = Upstream::new(|_, _, _| Reply::json(201, "{}"));
+    let dir = Dir::new();
+    let file = "[[route]]\nmatch = \"POST /pay\"\nkey = \"required\"\n";
+    let gateway = Start::at(&dir).file("").upstream(upstream.address).go();
+    let ask = || Conn::to(gateway.address).send(request("POST", "/pay", &[], "{}")).answer().status;
+    assert_eq!(ask(), 201);
+    dir.write("hapax.toml", file);
+    assert!(done(&dir, &["reload"]).contains("reloaded"));
+    assert_eq!(ask(), 400, "the new route is in force when the command answers");
+    dir.write("hapax.toml", "[[route]]\nmatch = \"POST pay\"\n");
+    let refused = hapax(&dir, &["reload"]);
+    assert!(!refused.status.success(), "{}", said(&refused));
+    assert!(said(&refused).contains("not reloaded") && said(&refused).contains("route number 1"), "{}", said(&refused));
+    assert_eq!(ask(), 400, "all stays as it was");
+    assert!(done(&dir, &["audit", "tail"]).contains("policy_change"));
+    gateway.kill();
+    let nobody = hapax(&dir, &["reload"]);
+    assert!(!nobody.status.success(), "{}", said(&nobody));
 }
 
 #[test]

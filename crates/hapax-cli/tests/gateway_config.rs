@@ -57,6 +57,8 @@ fn what_cannot_be_used_is_refused_with_what_to_write() {
         ("[[route]]\nmatch = \"POST /x\"\ndialect = \"strip\"\n", "did you mean `stripe`?"),
         ("[[route]]\nmatch = \"POST /x\"\neffect = \"safe\"\n", "`unsafe`"),
         ("[[route]]\nmatch = \"POST /x\"\nupstream = \"nowhere\"\n", "there is no `[upstream.nowhere]`"),
+        ("[[route]]\nmatch = \"POST /x\"\ntimeout = \"0s\"\n", "0 would let nothing through"),
+        ("[[route]]\nmatch = \"POST /x\"\nprotect = false\ntimeout = \"5s\"\n", "first_byte_timeout"),
         ("[limits]\nconnections = 0\n", "at least 1"),
         ("[route]\nmatch = \"POST /x\"\n", "write `[[route]]`"),
         ("[surface.http]\nlaese = \"1s\"\n", "did you mean `lease`?"),

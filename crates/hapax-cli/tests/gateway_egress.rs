@@ -85,6 +85,65 @@ fn start_refused(more: &str) -> String {
     String::from_utf8_lossy(&run.stderr).into_owned()
 }
 
+/// A provider turns a call of a run away for good. To its run that is an answer like any other: given again, and not asked for
+/// again. To a client that only brings a key, a 401 is a mistake to mend under the same key.
+#[test]
+fn a_final_refusal_of_a_provider_is_the_answer_of_its_activity() {
+    for status in [400, 401, 403, 404] {
+        let outside = Upstream::new(move |_, number, _| match number {
+            0 => Reply::json(status, "{\"error\":\"no\"}"),
+            _ => Reply::json(201, "{}"),
+        });
+        let dir = Dir::new();
+        let gateway = start(&dir, "mail", &outside, "");
+        let text = "POST /egress/mail/send HTTP/1.1\r\nhost: x\r\nauthorization: Bearer t\r\nhapax-run: run-1\r\n\
+                    hapax-node: n1\r\ncontent-length: 2\r\n\r\n{}";
+        let call = || {
+            let mut conn = Conn::to(gateway.address);
+            conn.send(text.as_bytes());
+            conn.answer()
+        };
+        let (first, again) = (call(), call());
+        assert_eq!((first.status, first.is_replay()), (status, false), "{}", first.text());
+        assert_eq!((again.status, again.is_replay()), (status, true), "{}", again.text());
+        assert_eq!((again.text(), outside.count()), (first.text(), 1));
+    }
+    let outside = Upstream::new(|_, number, _| Reply::json(if number == 0 { 401 } else { 201 }, "{}"));
+    let dir = Dir::new();
+    let gateway = start(&dir, "mail", &outside, "");
+    assert_eq!(post(gateway.address, "/egress/mail/send", "k1", "{}").status, 401);
+    assert_eq!(post(gateway.address, "/egress/mail/send", "k1", "{}").status, 201);
+}
+
+/// What is kept of an activity's answer, and for how long, is said by the policy of activities, not by that of the gateway's
+/// own requests.
+#[test]
+fn an_activity_is_kept_by_the_policy_of_activities() {
+    let outside = Upstream::new(|_, _, _| Reply::json(201, &"x".repeat(4_000)));
+    for (max_body, whole) in [("1KiB", false), ("8KiB", true)] {
+        let dir = Dir::new();
+        let more = format!(
+            "[surface.http]\ncapture.max_body = \"2KiB\"\n[surface.activity]\npreset = \"activity\"\n\
+             capture.max_body = \"{max_body}\"\n"
+        );
+        let gateway = start(&dir, "mail", &outside, &more);
+        let text = "POST /egress/mail/send HTTP/1.1\r\nhost: x\r\nauthorization: Bearer t\r\nhapax-run: run-1\r\n\
+                    hapax-node: n1\r\ncontent-length: 2\r\n\r\n{}";
+        let call = || {
+            let mut conn = Conn::to(gateway.address);
+            conn.send(text.as_bytes());
+            conn.answer()
+        };
+        assert_eq!(call().status, 201);
+        let again = call();
+        if whole {
+            assert_eq!((again.status, again.is_replay()), (201, true), "{}", again.text());
+        } else {
+            assert!(again.says("already_completed"), "{}", again.text());
+        }
+    }
+}
+
 /// An executor is restarted and comes to the same node again: the call is known by its place, without a key of its own.
 #[test]
 fn a_call_that_names_its_run_and_node_is_made_once() {

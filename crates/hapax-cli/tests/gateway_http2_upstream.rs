@@ -79,6 +79,8 @@ impl Upstream {
         }
         let first = self.count(&path) == 1;
         match path.as_str() {
+            "/things/1" if first => respond.send_reset(Reason::INTERNAL_ERROR),
+            "/things/1" => respond.send_reset(Reason::REFUSED_STREAM),
             "/refused" if first => respond.send_reset(Reason::REFUSED_STREAM),
             "/reset" => respond.send_reset(Reason::INTERNAL_ERROR),
             "/half" => {
@@ -127,6 +129,22 @@ fn a_refused_stream_leaves_the_key_free() {
     let again = post(gateway.address, "/refused", "k1", "{\"other\":1}");
     assert_eq!((again.status, again.is_replay()), (201, false), "{}", again.text());
     assert_eq!(upstream.count("/refused"), 2);
+}
+
+/// The first try was reset and may have taken effect; the second is refused with the promise that nothing was done. That
+/// promise is about the second.
+#[test]
+fn a_refused_stream_says_nothing_of_an_earlier_try() {
+    let upstream = Upstream::start();
+    let dir = Dir::new();
+    let route = "[[route]]\nmatch = \"POST /things/{id}\"\neffect = \"idempotent\"";
+    let gateway = in_front_of(&upstream, &dir, route);
+    for count in 1..=3 {
+        let answer = post(gateway.address, "/things/1", "k1", "{}");
+        assert_eq!(answer.status, 502, "{}", answer.text());
+        assert!(answer.says("\"safe_new_key\":false"), "try {count}: {}", answer.text());
+        assert_eq!(upstream.count("/things/1"), count);
+    }
 }
 
 /// Any other reset says nothing about what was done before it.

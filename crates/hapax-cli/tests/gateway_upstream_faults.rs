@@ -49,6 +49,37 @@ fn a_refused_connection_leaves_the_key_free() {
     assert_eq!(upstream.count(), 1);
 }
 
+/// The first try reached the upstream, and may have taken effect there. Then the upstream is gone. That nothing was sent
+/// this time is no promise that nothing happened: a new key could make it happen twice.
+#[test]
+fn a_new_key_is_not_called_safe_after_a_try_that_may_have_taken_effect() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+    });
+    let dir = Dir::new();
+    let file = "[[route]]\nmatch = \"PUT /things/{id}\"\neffect = \"idempotent\"\n";
+    let gateway = Start::at(&dir).upstream(address).file(file).go();
+    let ask = |key| {
+        let headers = [("Idempotency-Key", key)];
+        Conn::to(gateway.address).send(request("PUT", "/things/1", &headers, "{}")).answer()
+    };
+    let broke = ask("k1");
+    assert_eq!(broke.status, 502, "{}", broke.text());
+    assert!(broke.says("\"safe_new_key\":false"), "{}", broke.text());
+    asked.join().unwrap();
+    // Nobody listens there any more.
+    for _ in 0..2 {
+        let refused = ask("k1");
+        assert_eq!(refused.status, 502, "{}", refused.text());
+        assert!(refused.says("cannot be reached") && refused.says("\"safe_new_key\":false"), "{}", refused.text());
+    }
+    let fresh = ask("k2");
+    assert!(fresh.says("\"safe_new_key\":true"), "under this one nothing was ever sent: {}", fresh.text());
+}
+
 /// A connection that lay in the pool was closed by the upstream: the request goes out on a fresh one, and nobody notices.
 #[test]
 fn a_connection_that_was_closed_while_idle_costs_nobody_anything() {
@@ -154,6 +185,37 @@ fn an_upstream_that_hangs_is_cut_off_and_leaves_doubt() {
     assert!(answer.says("\"code\":\"gateway_timeout\""), "{}", answer.text());
     is_in_doubt(&gateway, "k1");
     assert_eq!(upstream.count(), 1);
+}
+
+/// A report takes its time and a charge must not: each route has its own patience, over that of the upstream.
+#[test]
+fn a_route_has_time_outs_of_its_own() {
+    let (_keep, hang) = mpsc::channel::<()>();
+    let hang = std::sync::Mutex::new(hang);
+    let upstream = Upstream::new(move |asked, _, stream| {
+        if asked.path == "/pay" {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
+        }
+        if asked.path == "/report" {
+            // Longer than the upstream's own limit.
+            std::thread::sleep(std::time::Duration::from_millis(1_500));
+            return Reply::json(200, "{}");
+        }
+        let _ = hang.lock().unwrap().recv_timeout(std::time::Duration::from_secs(20));
+        Reply::Last(Vec::new())
+    });
+    let dir = Dir::new();
+    let routes = "first_byte_timeout = \"1s\"\n\
+                  [[route]]\nmatch = \"POST /pay\"\ntimeout = \"300ms\"\n\
+                  [[route]]\nmatch = \"POST /mute\"\nfirst_byte_timeout = \"300ms\"\n\
+                  [[route]]\nmatch = \"POST /report\"\nfirst_byte_timeout = \"20s\"\ntimeout = \"20s\"\n";
+    let gateway = timed(&dir, &upstream, routes);
+    for path in ["/pay", "/mute"] {
+        let answer = post(gateway.address, path, "k1", "{}");
+        assert_eq!(answer.status, 504, "{path}: {}", answer.text());
+        assert!(post(gateway.address, path, "k1", "{}").says("in_doubt"), "{path}");
+    }
+    assert_eq!(post(gateway.address, "/report", "k1", "{}").status, 200);
 }
 
 /// The answer comes after we have given up: it is nobody's, and the next request does not get it.
@@ -324,6 +386,94 @@ fn a_body_that_the_upstream_leaves_unread_poisons_nobodys_answer() {
         }
     }
     assert!(smuggled.load(Ordering::SeqCst), "the upstream is as naive as it has to be for this test");
+}
+
+/// An upstream took the body of a POST for a second request and has answered that as well, together with the first or
+/// while the connection lay idle. The next customer's request goes out on another connection and gets its own answer.
+#[test]
+fn an_answer_that_nobody_asked_for_is_nobodys() {
+    for together in [true, false] {
+        let (written, waits) = mpsc::channel::<()>();
+        let written = std::sync::Mutex::new(written);
+        let extra = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled";
+        let upstream = Upstream::new(move |asked, _, stream| {
+            if asked.path != "/front" {
+                return Reply::json(200, &format!("{{\"path\":\"{}\"}}", asked.path));
+            }
+            let own = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst";
+            if together {
+                return Reply::Bytes(format!("{own}{extra}").into_bytes());
+            }
+            let _ = stream.write_all(own.as_bytes());
+            // Long enough for the answer to be passed on, and the connection to be idle.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            let _ = stream.write_all(extra.as_bytes());
+            let _ = written.lock().unwrap().send(());
+            Reply::Bytes(Vec::new())
+        });
+        let dir = Dir::new();
+        let gateway = timed(&dir, &upstream, "idle = \"60s\"");
+        let first = post(gateway.address, "/front", "k1", "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(first.text(), "first", "together: {together}");
+        if !together {
+            waits.recv().unwrap();
+        }
+        let next = post(gateway.address, "/victim", "k2", "{}");
+        assert_eq!(next.text(), "{\"path\":\"/victim\"}", "together: {together}");
+        assert_eq!(upstream.connections(), 2, "together: {together}");
+    }
+}
+
+/// An upstream begins to answer before it has the whole body. Whether it takes the rest for the body or for the next
+/// request is its secret, so it gets no next request there.
+#[test]
+fn a_connection_that_answered_before_it_had_the_whole_request_is_not_used_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let number = counted.fetch_add(1, Ordering::SeqCst);
+            std::thread::spawn(move || {
+                use std::io::BufRead as _;
+                let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
+                loop {
+                    let mut line = String::new();
+                    let mut early = false;
+                    loop {
+                        line.clear();
+                        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                            return;
+                        }
+                        early |= line.starts_with("POST /early");
+                        if line == "\r\n" {
+                            break;
+                        }
+                    }
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n");
+                    if early {
+                        let _ = reader.read_exact(&mut [0; 10]);
+                    }
+                    let _ = write!(stream, "{number}");
+                }
+            });
+        }
+    });
+    let dir = Dir::new();
+    let file = format!("[upstream.default]\nurl = \"http://{address}\"\nidle = \"60s\"\n");
+    let gateway = Start::at(&dir).file(&file).go();
+    for _ in 0..3 {
+        assert_eq!(get(gateway.address, "/").text(), "0", "it is kept as long as nothing is strange about it");
+    }
+    let mut conn = Conn::to(gateway.address);
+    conn.send("POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234".as_bytes());
+    // Its head comes before the rest of the request has gone out.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    conn.send("56789".as_bytes());
+    assert_eq!(conn.answer().text(), "0");
+    assert_eq!(get(gateway.address, "/").text(), "1");
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
 }
 
 #[test]

@@ -182,3 +182,23 @@ fn a_key_is_passed_on_or_not_as_the_policy_says() {
         assert_eq!(upstream.asked()[0].header("idempotency-key"), sent);
     }
 }
+
+/// A key in the query or the body cannot be taken out without changing what is asked: a file that wants both is refused,
+/// and no key goes on behind its author's back.
+#[test]
+fn a_key_that_is_to_stay_here_is_not_read_from_where_it_would_go_on() {
+    for (source, said) in [("query:key", "the query"), ("body:/key", "the body")] {
+        let dir = Dir::new();
+        let file = format!(
+            "[gateway]\nupstream = \"http://127.0.0.1:9\"\n[default]\nforward_key = false\nkey.source = [\"{source}\"]\n"
+        );
+        std::fs::write(dir.path().join("hapax.toml"), file).unwrap();
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hapax"))
+            .args(["gateway", "--config", "hapax.toml"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&run.stderr);
+        assert!(!run.status.success() && told.contains("forward_key") && told.contains(said), "{source}: {told}");
+    }
+}

@@ -61,6 +61,22 @@ fn a_reload_takes_all_of_the_file_or_nothing_of_it() {
     assert_eq!(get(gateway, "/").text(), "2");
     let policies = get_local(both.place("admin").unwrap(), "/v1/policies");
     assert!(policies.contains("\"success\":\"3h\""), "{policies}");
+    // By the administrators' door the same is said to whoever asks.
+    let admin = format!("http://{}", both.place("admin").unwrap());
+    let reload = || {
+        let command =
+            std::process::Command::new(env!("CARGO_BIN_EXE_hapax")).args(["reload", "--url", &admin]).output();
+        let output = command.unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (done, said) = reload();
+    assert!(!done && said.contains("not reloaded"), "{said}");
+    dir.write("hapax.toml", &routes(one.address).replace("2h", "5h"));
+    let (done, said) = reload();
+    assert!(done, "{said}");
+    assert_eq!(get(gateway, "/").text(), "1");
+    let policies = get_local(both.place("admin").unwrap(), "/v1/policies");
+    assert!(policies.contains("\"success\":\"5h\""), "{policies}");
     both.signal("-TERM");
     until("its end", || count("hapax: stopped") == 1);
 }

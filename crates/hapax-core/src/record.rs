@@ -105,6 +105,17 @@ pub struct Resolved {
     pub wall: WallMillis,
 }
 
+/// The doubt of an earlier attempt beside which a later one was let run, because its provider recognises the key. Whatever
+/// the later one says of itself, it does not say how the earlier one ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EarlierDoubt {
+    /// The first attempt whose end nobody knows.
+    pub attempt: u32,
+    pub since: Stamp,
+    /// How the latest attempt failed retryably, kept only to be seen.
+    pub failure: Option<Outcome>,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lease {
     pub from: Anchor,
@@ -206,6 +217,8 @@ pub struct Record {
     pub resolved: Option<Resolved>,
     /// `None` for most.
     pub ties: Option<Arc<Ties>>,
+    /// Only a final outcome or a resolution settles it.
+    pub earlier_doubt: Option<Arc<EarlierDoubt>>,
 }
 
 impl Record {
@@ -268,6 +281,12 @@ impl Record {
         honoured.is_some_and(|honoured| now < honoured.from.resolve(Stamp(0)).plus(honoured.window))
     }
 
+    /// Whether another call would come beside a doubt that the provider can no longer settle: it has forgotten the key.
+    #[must_use]
+    pub fn is_beyond_help(&self, now: Stamp) -> bool {
+        self.earlier_doubt.is_some() && !self.is_honoured(now)
+    }
+
     /// The bodies beside this record that it names.
     pub fn stored_bodies(&self) -> impl Iterator<Item = crate::BodyId> {
         let of_state = match &self.state {
@@ -275,6 +294,11 @@ impl Record {
             State::Open(open) => open.failure.as_ref().and_then(Outcome::stored_body),
             State::Pending(_) | State::InDoubt(_) | State::Tombstone(_) => None,
         };
-        of_state.into_iter().chain(self.evidence.iter().filter_map(|kept| kept.outcome.stored_body()))
+        let beside_doubt = self.earlier_doubt.as_ref().and_then(|doubt| doubt.failure.as_ref());
+        let beside_doubt = beside_doubt.and_then(Outcome::stored_body);
+        of_state
+            .into_iter()
+            .chain(beside_doubt)
+            .chain(self.evidence.iter().filter_map(|kept| kept.outcome.stored_body()))
     }
 }

@@ -9,6 +9,7 @@ mod identity_keys;
 mod identity_recipes;
 mod meaning;
 mod rules_cases;
+mod rules_doubt;
 mod rules_properties;
 mod rules_support;
 mod rules_table;

@@ -108,6 +108,10 @@ impl InScope {
         self.made_key(key.map_err(EngineError::from))
     }
 
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// A key that was checked or made elsewhere: from a header, or by a recipe.
     pub fn with_key(self, key: Key) -> Call {
         self.made_key(Ok(key))

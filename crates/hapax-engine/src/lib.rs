@@ -14,6 +14,7 @@ mod carry;
 mod caught;
 mod classify;
 mod compensate;
+mod content;
 mod decide;
 mod disown;
 mod engine;

@@ -1,7 +1,7 @@
 //! A look before the write: what a begin would be told, if it would be told anything but *run it*.
 
 use hapax_core::{
-    Command, Moment, Nonce, Reply, Verdict, Write, apply,
+    Command, Moment, Nonce, Reply, Verdict, Write, apply, as_read,
     command::{Admit, Begin},
     policy::Mode,
 };
@@ -26,6 +26,21 @@ impl Call {
         match prepared.policy.mode {
             Mode::Enforce => self.engine.peek(prepared).await,
             Mode::Shadow => Ok(None),
+        }
+    }
+
+    /// Whether there is nothing under its key, as far as the store can say: no attempt of it can have had an effect.
+    /// Where nobody can say, it may have been used.
+    pub async fn is_unused(&self) -> bool {
+        let Ok(prepared) = &self.prepared else { return false };
+        let inner = &*self.engine.inner;
+        match (prepared.policy.mode, inner.read(&prepared.id).await) {
+            (Mode::Enforce, Ok(seen)) => {
+                let now = inner.now(&seen);
+                seen.record.as_deref().is_none_or(|record| as_read(record, now).is_none())
+            }
+            // What ran in the shadow ran, whatever stands in the way of this one.
+            (Mode::Shadow, _) | (Mode::Enforce, Err(_)) => false,
         }
     }
 }

@@ -54,6 +54,12 @@ impl Ticket {
         self.fence
     }
 
+    /// The policy that the attempt was begun under.
+    #[must_use]
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
     /// Goes on under another reading of the policy that it was begun under.
     #[must_use]
     pub fn under(mut self, policy: &Arc<Policy>) -> Self {

@@ -6,6 +6,7 @@ mod agents;
 mod cancelled;
 mod capacity;
 mod cases;
+mod content;
 mod crowd;
 mod doubt;
 mod gate;

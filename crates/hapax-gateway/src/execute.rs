@@ -59,10 +59,11 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
     };
     let Some(mut request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
         route.pool.give_back(taken);
+        let unused = begun.as_ref().is_ok_and(Running::is_first);
         if let Ok(running) = begun {
             running.no_effect().await;
         }
-        return not_asked(&route, &Failure::NotSent("its path is too long".to_owned())).map(Out::whole);
+        return not_asked(&route, &Failure::NotSent("its path is too long".to_owned()), unused).map(Out::whole);
     };
     // The provider sees one key over all attempts: ours.
     if let Some((name, key)) = begun.as_ref().ok().and_then(Running::injected) {
@@ -89,7 +90,7 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
                 Err(error) => Err(Broken::Body(head, error.to_string())),
             }
         };
-        timeout(route.pool.timing.whole, exchanged).await.unwrap_or(Err(Broken::Failed(Failure::TimedOut)))
+        timeout(route.whole, exchanged).await.unwrap_or(Err(Broken::Failed(Failure::TimedOut)))
     };
     match running.during(work).await {
         None => running.lease_lost().map(Out::whole),
@@ -115,7 +116,10 @@ async fn begin(
     route: &Route,
 ) -> Result<(Taken, Begin), hapax_http::Answer> {
     for _ in 0..ROUNDS {
-        let taken = route.pool.take().await.map_err(|failure| not_asked(route, &failure))?;
+        let taken = match route.pool.take().await {
+            Ok(taken) => taken,
+            Err(failure) => return Err(not_asked(route, &failure, asking.is_unused().await)),
+        };
         asking = match asking.begin_at_once(head).await {
             Ok(begun) => return Ok((taken, begun)),
             Err(asking) => asking,
@@ -125,8 +129,10 @@ async fn begin(
             return Err(answer);
         }
     }
-    let taken = route.pool.take().await.map_err(|failure| not_asked(route, &failure))?;
-    Ok((taken, asking.begin(head).await))
+    match route.pool.take().await {
+        Ok(taken) => Ok((taken, asking.begin(head).await)),
+        Err(failure) => Err(not_asked(route, &failure, asking.is_unused().await)),
+    }
 }
 
 /// How often somebody else may be quicker between a look and a begin before it is waited for as it comes.
@@ -148,8 +154,9 @@ impl From<Failure> for Broken {
 async fn failed(running: Running, route: &Route, broken: Broken) -> hapax_http::Answer {
     match broken {
         Broken::Failed(failure) if failure.nothing_sent() => {
+            let unused = running.is_first();
             running.no_effect().await;
-            not_asked(route, &failure)
+            not_asked(route, &failure, unused)
         }
         Broken::Failed(failure) => {
             let (code, detail) = broke(&failure);
@@ -175,7 +182,8 @@ const fn broke(failure: &Failure) -> (Code, &'static str) {
 /// The answer of a route for work that was not recorded.
 pub(crate) fn no_answer(route: &Route, failure: &Failure) -> Response<Out> {
     if failure.nothing_sent() {
-        return not_asked(route, failure).map(Out::whole);
+        // Nobody has kept account of what was sent before under this key, if there is one.
+        return not_asked(route, failure, false).map(Out::whole);
     }
     let (code, detail) = broke(failure);
     let problem = hapax_http::Problem::new(code, hapax_http::NextStep::AskOperator, detail);
@@ -190,7 +198,7 @@ pub(crate) async fn send(
     route: &Route,
 ) -> Result<Response<Out>, Failure> {
     let shared = taken.shared();
-    match timeout(route.pool.timing.first_byte, taken.send(request, clean, &route.pool)).await {
+    match timeout(route.first_byte, taken.send(request, clean, &route.pool)).await {
         Ok(sent) => unchanged(sent?),
         Err(_) => {
             if let Some(shared) = shared {

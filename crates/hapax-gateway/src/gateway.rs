@@ -215,8 +215,9 @@ fn busy(guard: &Guard, detail: &'static str) -> Response<Bytes> {
     guard.problem(&problem.retry_after(hapax_core::Millis::from_secs(1)))
 }
 
-/// What to say of an upstream that was certainly not asked.
-pub(crate) fn not_asked(route: &Route, failure: &crate::outbound::Failure) -> Response<Bytes> {
+/// What to say of an upstream that was certainly not asked this time. Only where the key was `unused` is that all that can
+/// have happened: an earlier attempt may have been sent, and have taken effect.
+pub(crate) fn not_asked(route: &Route, failure: &crate::outbound::Failure, unused: bool) -> Response<Bytes> {
     use crate::outbound::Failure;
     let problem = match failure {
         Failure::Full(_) => {
@@ -230,7 +231,7 @@ pub(crate) fn not_asked(route: &Route, failure: &crate::outbound::Failure) -> Re
             Problem::new(Code::BadGateway, NextStep::RetrySameKey, detail)
         }
     };
-    route.guard.problem(&problem.nothing_happened())
+    route.guard.problem(&if unused { problem.nothing_happened() } else { problem })
 }
 
 impl std::fmt::Debug for Gateway {

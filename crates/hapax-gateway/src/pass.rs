@@ -70,11 +70,11 @@ async fn send(
 ) -> Response<Out> {
     let clean = leaves_it_clean(&head.method, has_body);
     let Some(request) = upstream_request(head, body, route, &setup.forwarder, peer) else {
-        return not_asked(route, &Failure::NotSent("its path is too long".to_owned())).map(Out::whole);
+        return not_asked(route, &Failure::NotSent("its path is too long".to_owned()), false).map(Out::whole);
     };
     let taken = match route.pool.take().await {
         Ok(taken) => taken,
-        Err(failure) => return not_asked(route, &failure).map(Out::whole),
+        Err(failure) => return not_asked(route, &failure, false).map(Out::whole),
     };
     let (pool, shared) = (&route.pool, taken.shared());
     let too_late = async {
@@ -82,7 +82,7 @@ async fn send(
         if let Some(upload) = &upload {
             upload.ended().await;
         }
-        sleep(pool.timing.first_byte).await;
+        sleep(route.first_byte).await;
     };
     let sent = tokio::select! {
         biased;

@@ -1,6 +1,6 @@
 //! One kind of request: how it is guarded and where it goes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use hapax_core::identity::Tenant;
 use hapax_http::{ActivityOf, Caller, Guard};
@@ -27,6 +27,9 @@ pub(crate) struct Route {
     /// The upstream is asked before an answer is given again, and wants to know who asks.
     pub(crate) reauthorizes: bool,
     pub(crate) pool: Arc<Pool>,
+    /// From sending to the head of the answer, and to the end of one that is recorded whole.
+    pub(crate) first_byte: Duration,
+    pub(crate) whole: Duration,
     pub(crate) host: HostHeader,
     /// What stands before the path here and not there.
     pub(crate) prefix: String,

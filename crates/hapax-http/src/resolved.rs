@@ -51,6 +51,9 @@ impl Resolved {
         let key = rules.key.or(&policy.key).or(&rules.dialect.key_rules());
         let sources = key.source.iter().flatten().filter_map(|source| source_of(source).transpose());
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        if !policy.forward_key {
+            stays_behind(&sources)?;
+        }
         let automatic = sources.iter().any(|source| matches!(source, Source::Automatic));
         if automatic && key.required == Some(true) {
             return Err(RulesError::NeverMissing);
@@ -97,6 +100,19 @@ impl Resolved {
             Source::Header(_) | Source::Query(_) => false,
         })
     }
+}
+
+/// A key that is not to be passed on has to come where it can be taken out without changing what the request says.
+fn stays_behind(sources: &[Source]) -> Result<(), RulesError> {
+    for source in sources {
+        match source {
+            Source::Query(_) => return Err(RulesError::KeyStays("the query")),
+            Source::Pointer(_) => return Err(RulesError::KeyStays("the body")),
+            // Made out of the request, the key itself is nowhere in it.
+            Source::Header(_) | Source::Template(_) | Source::Automatic => {}
+        }
+    }
+    Ok(())
 }
 
 fn judging(policy: &Arc<Policy>, rules: &Rules) -> Arc<Policy> {

@@ -242,4 +242,9 @@ pub enum RulesError {
          run again, so write \"refuse\" for the surface of a route [HX0040]"
     )]
     Reinvoke,
+    #[error(
+        "`forward_key = false` takes the key out of headers, and this surface also reads it from {0}, where it would be \
+         passed on; name only headers under `key.source`, or let the key be forwarded [HX0040]"
+    )]
+    KeyStays(&'static str),
 }

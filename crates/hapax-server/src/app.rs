@@ -26,6 +26,7 @@ use crate::{
     metrics::{Gauge, Metrics},
     once, page,
     problem::Problem,
+    reload::Reloader,
     seal::Seal,
     tickets::Tickets,
     trace::{self, Here, Kind, Tracer},
@@ -68,6 +69,8 @@ pub(crate) struct App {
     pub(crate) providers: Providers,
     /// Policies come with the file alone.
     pub(crate) policies_by_file: bool,
+    /// Who reads the process's files again when it is asked for.
+    pub(crate) reloader: Option<Reloader>,
     pub(crate) queue: a2a::LazyQueue,
     pub(crate) document: OnceLock<Bytes>,
     pub(crate) admin_document: OnceLock<Bytes>,
@@ -255,6 +258,7 @@ impl App {
             | Name::Events
             | Name::Policies
             | Name::SetPolicies
+            | Name::Reload
             | Name::Keys
             | Name::AddKey
             | Name::RevokeKey
@@ -297,6 +301,7 @@ impl App {
             Name::Events => api::events(self, asked),
             Name::Policies => Ok(api::policies(self, &asked.caller)),
             Name::SetPolicies => in_place(|| api::set_policies(self, asked)).await,
+            Name::Reload => in_place(|| api::reload(self, &asked.caller)).await,
             Name::Keys => api::keys(self),
             Name::AddKey => in_place(|| api::add_key(self, asked)).await,
             Name::RevokeKey => in_place(|| api::revoke_key(self, asked)).await,

@@ -22,6 +22,7 @@ pub(crate) enum Name {
     Events,
     Policies,
     SetPolicies,
+    Reload,
     Keys,
     AddKey,
     RevokeKey,
@@ -64,6 +65,7 @@ impl Name {
             | Self::Events
             | Self::Policies
             | Self::SetPolicies
+            | Self::Reload
             | Self::Keys
             | Self::AddKey
             | Self::RevokeKey
@@ -317,6 +319,19 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             (400, "The file cannot be used.", Content::Problem),
         ],
         ..endpoint(Name::SetPolicies, "PUT", "/v1/policies", Needs::Admin, "Put a policy file in force.")
+    },
+    Endpoint {
+        answers: &[
+            (200, "What the process was started with was read again, and is in force.", Content::Json(anything)),
+            (400, "It cannot be used; all stays as it was.", Content::Problem),
+        ],
+        ..endpoint(
+            Name::Reload,
+            "POST",
+            "/v1/reload",
+            Needs::Admin,
+            "Read the process's own files again, as SIGHUP does.",
+        )
     },
     Endpoint {
         answers: &[(200, "The keys.", Content::Json(anything))],

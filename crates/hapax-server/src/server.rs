@@ -25,6 +25,7 @@ use crate::{
     log::{Level, Log},
     metrics::{Gauge, Metrics},
     once,
+    reload::Reloader,
     seal::Seal,
     tickets::Tickets,
     trace::Tracer,
@@ -62,6 +63,7 @@ pub struct ServerBuilder {
     gauges: Option<Gauges>,
     providers: Providers,
     policies_by_file: bool,
+    reloader: Option<Reloader>,
     key_file: Option<KeyFile>,
     tracer: Option<Arc<Tracer>>,
 }
@@ -132,6 +134,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Whom to ask when an administrator wants the process's files read again.
+    #[must_use]
+    pub fn reloader(mut self, reloader: Reloader) -> Self {
+        self.reloader = Some(reloader);
+        self
+    }
+
     pub fn build(self) -> Result<Server, ServerError> {
         if matches!(&self.auth, Auth::Keys(keys) if keys.is_empty()) {
             return Err(ServerError::NoKeys);
@@ -161,6 +170,7 @@ impl ServerBuilder {
             gauges: self.gauges,
             providers: self.providers,
             policies_by_file: self.policies_by_file,
+            reloader: self.reloader,
             queue: crate::a2a::LazyQueue::default(),
             document: OnceLock::new(),
             admin_document: OnceLock::new(),
@@ -208,6 +218,7 @@ impl Server {
             gauges: None,
             providers: Providers::built_in(),
             policies_by_file: false,
+            reloader: None,
             key_file: None,
             tracer: None,
         }

@@ -94,6 +94,7 @@ async fn who_is_not_known_learns_nothing() {
             ("GET", "/metrics"),
             ("GET", "/"),
             ("PUT", "/v1/policies"),
+            ("POST", "/v1/reload"),
             ("GET", "/v1/audit"),
         ] {
             assert_eq!(ask(client, method, path, Value::Null).await, (401, expected.clone()), "{method} {path}");

@@ -8,7 +8,7 @@ use std::{path::PathBuf, sync::Arc};
 use crate::codec_support::{SURFACE, TENANT, inline, last, outcome, pending, record};
 use bytes::Bytes;
 use hapax_core::{
-    Anchor, Body, BodyId, Compensation, CompensationInput, Effect, Fingerprint, Honoured, Id, Millis, Nonce,
+    Anchor, Body, BodyId, Compensation, CompensationInput, Effect, Fingerprint, Honoured, Id, Millis, Nonce, Outcome,
     OutcomeClass, Span, Stamp, State, Tag, Ties, WallMillis,
     beat::{Beat, Beats, Message},
     claim::{Claim, Claimant},
@@ -17,7 +17,7 @@ use hapax_core::{
     mark::Mark,
     memo::{Memo, Reuse, ReuseScope},
     plan::{Inverse, Kept, Plan, StepState},
-    record::{About, End},
+    record::{About, EarlierDoubt, End, InDoubt},
 };
 use hapax_store::{Due, Entry, Envelope, Kind, List, codec};
 
@@ -118,6 +118,20 @@ fn tied(ties: Ties, state: State, end: End) -> Envelope {
     codec::seal(&record)
 }
 
+/// Attempt 1 was lost; attempt 2 was let run beside that doubt.
+fn doubted(failure: Option<Outcome>) -> Envelope {
+    let since = Stamp(1_700_000_060_000);
+    let doubt = InDoubt { since: Anchor::At(since), probes: 0, next_probe: None };
+    let mut record = record(State::InDoubt(doubt), End::Released);
+    record.attempt.number = 2;
+    if failure.is_some() {
+        record.attempt.end = End::Failed;
+        record.ties = Some(Arc::new(full_ties(CompensationInput::FromOutcome("/id".into()))));
+    }
+    record.earlier_doubt = Some(Arc::new(EarlierDoubt { attempt: 1, since, failure }));
+    codec::seal(&record)
+}
+
 fn full_ties(input: CompensationInput) -> Ties {
     Ties {
         group: Some(Id([7; 32])),
@@ -157,6 +171,8 @@ fn samples() -> Vec<(&'static str, Envelope)> {
         ("claim", codec::seal_claim(&claim(Anchor::At(Stamp(1_700_000_000_000))))),
         ("claim-fresh", codec::seal_claim(&claim(Anchor::Write))),
         ("mark", codec::seal_mark(&Mark([5; 32]))),
+        ("operation-beside-doubt", doubted(Some(outcome(OutcomeClass::RetryableFailure, 503, inline())))),
+        ("operation-beside-doubt-bare", doubted(None)),
         ("operation-bare-ties", tied(Ties::default(), pending(false, Anchor::Write), End::Running)),
     ]
 }
@@ -245,12 +261,13 @@ fn a_store_is_told_where_to_list_ties_and_until_when_to_keep_them() {
     assert_eq!(of("memo-inline").gone, Some(Due::At(Stamp(1_700_086_400_000))));
 }
 
-/// A record without ties is written as the first format had it; with ties, an older program says *newer*, and does not
-/// misread it.
+/// A record without ties is written as the first format had it; with ties, or beside an earlier doubt, an older program says
+/// *newer*, and does not misread it.
 #[test]
-fn ties_are_a_new_format() {
+fn ties_and_earlier_doubts_are_new_formats() {
     for (name, sealed) in samples().into_iter().filter(|(_, sealed)| sealed.kind == Kind::OPERATION) {
-        assert_eq!(sealed.payload[0], 2, "{name}");
+        let expected = if name.contains("doubt") { 3 } else { 2 };
+        assert_eq!(sealed.payload[0], expected, "{name}");
     }
     assert_eq!(codec::seal(&record(pending(true, Anchor::Write), End::Running)).payload[0], 1);
 }

@@ -3,6 +3,7 @@
 mod canonical_json;
 mod client_key;
 mod codec;
+mod codec_kinds;
 mod fingerprint;
 mod key_header;
 mod ledger;
@@ -32,6 +33,7 @@ pub(crate) struct Target {
 pub(crate) static ALL: &[Target] = &[
     key_header::TARGET,
     codec::TARGET,
+    codec_kinds::TARGET,
     policy_file::TARGET,
     problem::TARGET,
     proxy_framing::TARGET,

@@ -36,6 +36,14 @@ impl World {
     }
 
     fn unknown_is_not_failure(&self, config: &Config, read: Option<&Record>) -> Result<(), Broken> {
+        if self.ghost.doubt_before {
+            match read.map(|record| &record.state) {
+                Some(State::Pending(_) | State::InDoubt(_)) => {}
+                Some(State::Open(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_)) | None => {
+                    return Err("3: the doubt of an earlier attempt was forgotten by a later one");
+                }
+            }
+        }
         let Some(holder) = self.ghost.holder.filter(|holder| holder.started && !config.class.may_rerun()) else {
             return Ok(());
         };
@@ -86,7 +94,9 @@ impl World {
             State::Pending(_) | State::InDoubt(_) => true,
             State::Open(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => false,
         };
-        if live && self.ghost.settled & bit(nonce) != 0 {
+        // What is left of an earlier attempt is in doubt by itself, whoever is through with the latest.
+        let left_before = self.ghost.doubt_before && matches!(record.state, State::InDoubt(_));
+        if live && !left_before && self.ghost.settled & bit(nonce) != 0 {
             return Err("C2-C4: doubt without an owner: everybody who ever asked for this attempt is through with it");
         }
         Ok(())
@@ -158,6 +168,9 @@ impl World {
         if read.is_none_or(|record| record.token() != bridge::token(holder.token)) {
             return Ok(());
         }
+        if self.ghost.beyond_help(self.now, config) {
+            return Ok(());
+        }
         let again = Begin { nonce: holder.token.1, ..stranger(config, holder.print) };
         let said = bridge::said(&self.decide(policy, Cmd::Begin(again)).reply);
         // Another print may stand where this one did nothing.
@@ -169,6 +182,9 @@ impl World {
         let Some(holder) = self.ghost.holder.filter(|holder| !holder.started) else { return Ok(()) };
         let held = read.is_some_and(|record| record.token() == bridge::token(holder.token));
         let (true, Some(epoch)) = (held, holder.epoch) else { return Ok(()) };
+        if self.ghost.beyond_help(self.now, config) {
+            return Ok(());
+        }
         if read.is_some_and(|record| !matches!(record.state, State::Pending(_))) {
             return Ok(());
         }
@@ -240,5 +256,14 @@ impl World {
 }
 
 fn stranger(config: &Config, print: u8) -> Begin {
-    Begin { nonce: STRANGER, print, class: config.class, started: true, epoch: None, admitted: true, room: true }
+    Begin {
+        nonce: STRANGER,
+        print,
+        class: config.class,
+        started: true,
+        epoch: None,
+        admitted: true,
+        room: true,
+        honoured: config.honoured,
+    }
 }

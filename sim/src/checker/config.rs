@@ -58,6 +58,8 @@ pub struct Config {
     pub size: Size,
     pub class: Effect,
     pub knobs: Knobs,
+    /// For how long, from the first attempt on, the provider answers the key as it did the first time.
+    pub honoured: Option<i64>,
     pub clients: Vec<Program>,
     pub budget: Budget,
 }
@@ -68,6 +70,13 @@ const KNOBS: Knobs =
 const ALL: &[Outcome] = &[Outcome::Complete, Outcome::Reject, Outcome::Fail, Outcome::Unknown, Outcome::NoEffect];
 const MOST: &[Outcome] = &[Outcome::Complete, Outcome::Fail, Outcome::Unknown];
 const DONE: &[Outcome] = &[Outcome::Complete];
+/// A call that takes effect, and may leave a doubt behind.
+const LOST: &[Outcome] = &[Outcome::Complete, Outcome::Unknown];
+/// What a call may say of itself while an earlier one is in doubt.
+const BESIDE: &[Outcome] = &[Outcome::Fail, Outcome::NoEffect];
+/// Longer than a lease, so that there is time for another call after a lapse, and shorter than two: one that lapses too
+/// reaches beyond it.
+const WINDOW: i64 = 15;
 
 const fn client(started: bool, begins: u8, outcomes: &'static [Outcome]) -> Program {
     Program { print: 1, started, begins, renews: 0, epoch: None, outcomes }
@@ -87,8 +96,15 @@ pub fn configs() -> Vec<Config> {
 }
 
 fn small() -> Vec<Config> {
-    let config =
-        |name, class, clients, budget| Config { name, size: Size::Small, class, knobs: KNOBS, clients, budget };
+    let config = |name, class, clients, budget| Config {
+        name,
+        size: Size::Small,
+        class,
+        knobs: KNOBS,
+        honoured: None,
+        clients,
+        budget,
+    };
     vec![
         config(
             "unsafe-started",
@@ -117,11 +133,28 @@ fn small() -> Vec<Config> {
             ],
             Budget { supersedes: 1, ..faults(1, 1) },
         ),
+        Config {
+            honoured: Some(WINDOW),
+            ..config(
+                "provider's-window",
+                Effect::Irreversible,
+                vec![client(true, 2, LOST), client(false, 1, BESIDE)],
+                Budget::default(),
+            )
+        },
     ]
 }
 
 fn test() -> Vec<Config> {
-    let config = |name, class, clients, budget| Config { name, size: Size::Test, class, knobs: KNOBS, clients, budget };
+    let config = |name, class, clients, budget| Config {
+        name,
+        size: Size::Test,
+        class,
+        knobs: KNOBS,
+        honoured: None,
+        clients,
+        budget,
+    };
     vec![
         config(
             "two-of-unsafe",
@@ -177,6 +210,37 @@ fn test() -> Vec<Config> {
                 Budget { resolves: 1, ..faults(2, 1) },
             )
         },
+        Config {
+            honoured: Some(WINDOW),
+            ..config(
+                "provider's-window-crash",
+                Effect::Unsafe,
+                vec![client(true, 2, LOST), client(true, 1, BESIDE)],
+                Budget { resolves: 1, ..faults(0, 1) },
+            )
+        },
+        Config {
+            honoured: Some(WINDOW),
+            ..config(
+                "provider's-window-lost-reply",
+                Effect::Unsafe,
+                vec![client(true, 1, LOST), client(false, 2, BESIDE)],
+                faults(1, 0),
+            )
+        },
+        Config {
+            honoured: Some(WINDOW),
+            ..config(
+                "provider's-window-epochs",
+                Effect::Compensatable,
+                vec![
+                    Program { epoch: Some(1), ..client(true, 1, LOST) },
+                    Program { epoch: Some(1), ..client(false, 1, BESIDE) },
+                    Program { epoch: Some(2), ..client(false, 1, DONE) },
+                ],
+                Budget { supersedes: 1, ..Budget::default() },
+            )
+        },
         config(
             "two-epochs",
             Effect::Unsafe,
@@ -200,8 +264,25 @@ fn test() -> Vec<Config> {
 }
 
 fn long() -> Vec<Config> {
-    let config = |name, class, clients, budget| Config { name, size: Size::Long, class, knobs: KNOBS, clients, budget };
+    let config = |name, class, clients, budget| Config {
+        name,
+        size: Size::Long,
+        class,
+        knobs: KNOBS,
+        honoured: None,
+        clients,
+        budget,
+    };
     vec![
+        Config {
+            honoured: Some(WINDOW),
+            ..config(
+                "long-provider's-window",
+                Effect::Irreversible,
+                vec![client(true, 2, ALL), client(false, 1, ALL)],
+                Budget { resolves: 1, ..faults(0, 1) },
+            )
+        },
         config(
             "long-two-of-unsafe",
             Effect::Unsafe,

@@ -179,6 +179,20 @@ impl Encoder<'_> {
                 self.what(bridge::what_of_digest(&stone.digest));
             }
         }
+        match record.ties.as_ref().and_then(|ties| ties.honoured) {
+            Some(honoured) => self.window(honoured.from, honoured.window.0),
+            None => self.byte(0),
+        }
+        match &record.earlier_doubt {
+            None => self.byte(0),
+            Some(doubt) => {
+                self.byte(1);
+                match &doubt.failure {
+                    Some(failure) => self.outcome(failure),
+                    None => self.byte(u8::MAX),
+                }
+            }
+        }
         self.byte(record.evidence.len() as u8);
         for kept in &record.evidence {
             self.byte(u8::try_from(kept.attempt).unwrap_or(u8::MAX));
@@ -230,6 +244,10 @@ impl Encoder<'_> {
         self.byte(tag);
         self.nonce(nonce);
         self.byte(said_number(&flight.said));
+        // Only where there is a window to be inside or beyond of.
+        if self.world.ghost.first.is_some() {
+            self.moment(flight.decided);
+        }
         match &*flight.write {
             Write::Put(record) => self.record(record),
             Write::Remove | Write::Nothing => self.byte(0),
@@ -274,13 +292,13 @@ impl Encoder<'_> {
                 self.moment(decided.ends);
             }
         }
-        let mut masks = [0_u16; 4];
+        let mut masks = [0_u16; 5];
         let mut attempts = [0_u8; NONCES];
         for nonce in 0..NONCES as u8 {
             let to = self.relabel(nonce);
             attempts[to as usize % NONCES] = ghost.attempts[nonce as usize];
             for (mask, source) in
-                [ghost.dead, ghost.settled, ghost.took_effect, ghost.prevented].into_iter().enumerate()
+                [ghost.dead, ghost.settled, ghost.took_effect, ghost.prevented, ghost.known].into_iter().enumerate()
             {
                 if source & 1 << nonce != 0 {
                     masks[mask] |= 1 << (to % NONCES as u8);
@@ -291,7 +309,15 @@ impl Encoder<'_> {
         for mask in masks {
             self.bytes(&mask.to_le_bytes());
         }
-        self.bytes(&[ghost.left_prints, ghost.effects, ghost.leaves]);
+        let marks = u8::from(ghost.doubt_before) | u8::from(ghost.known_effect) << 1;
+        self.bytes(&[ghost.left_prints, ghost.effects, ghost.leaves, marks]);
+        match ghost.first {
+            None => self.byte(0),
+            Some(first) => {
+                self.byte(1);
+                self.moment(first);
+            }
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use hapax_core::Effect;
 
-use crate::model::{Cmd, Knobs, Resolution, Said, Token};
+use super::config::Config;
+use crate::model::{Cmd, Resolution, Said, Token};
 
 /// The attempt that was begun last and has no recorded end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +45,14 @@ pub(super) struct Ghost {
     /// Prints of attempts that left something behind.
     pub left_prints: u8,
     pub effects: u8,
+    /// When the first attempt of this record was begun: from then on its provider knows the key, for its window.
+    pub first: Option<i64>,
+    /// By nonce: attempts begun while the provider knew the key. All that they do there is one effect.
+    pub known: u16,
+    /// That effect has taken place.
+    pub known_effect: bool,
+    /// An attempt before the latest one has no known end.
+    pub doubt_before: bool,
     /// How many effects are allowed beyond the first: a person accepted it, or the window of an answer ended.
     pub leaves: u8,
 }
@@ -58,10 +67,11 @@ impl Ghost {
         &mut self,
         cmd: Cmd,
         said: Said,
+        decided: i64,
         now: i64,
-        class: Effect,
-        knobs: Knobs,
+        config: &Config,
     ) -> Result<(), &'static str> {
+        let (class, knobs) = (config.class, config.knobs);
         match cmd {
             Cmd::Begin(begin) => {
                 let Said::Execute(token) = said else { return Err("11: a refused begin was stored") };
@@ -70,10 +80,13 @@ impl Ghost {
                     begin.print,
                     begin.started,
                     begin.epoch.map(|(mine, _)| mine),
+                    decided,
                     now,
-                    class,
-                    knobs,
+                    config,
                 );
+            }
+            Cmd::Start(_) if self.beyond_help(decided, config) => {
+                return Err("3: an attempt started beside a doubt that its provider can no longer settle");
             }
             Cmd::Start(token) => match &mut self.holder {
                 Some(holder) if holder.token == token => holder.started = true,
@@ -122,6 +135,7 @@ impl Ghost {
                 self.holder = self.holder.filter(|holder| holder.token.1 != nonce);
             }
             Cmd::Resolve(resolution) => {
+                self.doubt_before = false;
                 let holder = self.holder.take();
                 if let Some(holder) = holder {
                     self.dead |= bit(holder.token.1);
@@ -159,6 +173,7 @@ impl Ghost {
         if let Some(holder) = self.holder.take() {
             self.left_prints |= 1 << holder.print;
         }
+        self.doubt_before = false;
         self.decided = Some(Final { what, rejected, ends, whole: true });
         Ok(())
     }
@@ -170,28 +185,44 @@ impl Ghost {
         print: u8,
         started: bool,
         epoch: Option<u64>,
+        decided: i64,
         now: i64,
-        class: Effect,
-        knobs: Knobs,
+        config: &Config,
     ) -> Result<(), &'static str> {
+        let (class, knobs) = (config.class, config.knobs);
         let lease_end = now + knobs.lease;
+        if self.beyond_help(decided, config) {
+            return Err("3: an attempt began beside a doubt that its provider can no longer settle");
+        }
         if let Some(holder) = &mut self.holder
             && holder.token == token
         {
+            // A first attempt that lapsed before its start had left nothing: this one is the first again.
+            if token.0 == 1 && !holder.started && holder.lease_end <= decided && !knobs.stale {
+                self.first = config.honoured.map(|_| now);
+            }
             holder.started |= started;
             holder.lease_end = lease_end;
             holder.print = print;
             return Ok(());
         }
+        if token.0 == 1 {
+            (self.first, self.known_effect) = (config.honoured.map(|_| now), false);
+        }
+        let known = self.is_known(decided, config);
+        if known {
+            self.known |= bit(token.1);
+        }
         if let Some(holder) = self.holder {
             let lapsed = holder.lease_end <= now && !knobs.stale;
             let overtaken = !holder.started && holder.epoch.zip(epoch).is_some_and(|(old, new)| old < new);
-            let allowed = overtaken || (lapsed && (!holder.started || class.may_rerun()));
+            let allowed = overtaken || (lapsed && (!holder.started || class.may_rerun() || known));
             if !allowed {
                 return Err("2: a new attempt began although the one before it has not ended");
             }
             if holder.started {
                 self.left_prints |= 1 << holder.print;
+                self.doubt_before |= !class.may_rerun();
             }
             self.dead |= bit(holder.token.1);
         }
@@ -218,12 +249,25 @@ impl Ghost {
         Ok(())
     }
 
+    /// Whether the provider still knows the key.
+    fn is_known(&self, now: i64, config: &Config) -> bool {
+        self.first.zip(config.honoured).is_some_and(|(first, window)| now < first + window)
+    }
+
+    /// An earlier attempt is in doubt, and the provider has forgotten the key.
+    pub(super) fn beyond_help(&self, now: i64, config: &Config) -> bool {
+        self.doubt_before && !self.is_known(now, config)
+    }
+
     /// The effect of this attempt takes place.
     pub(super) fn effect(&mut self, nonce: u8, class: Effect) -> Result<(), &'static str> {
         if class.may_rerun() || self.prevented & bit(nonce) != 0 {
             return Ok(());
         }
         self.took_effect |= bit(nonce);
+        if self.known & bit(nonce) != 0 && std::mem::replace(&mut self.known_effect, true) {
+            return Ok(());
+        }
         self.effects += 1;
         if self.effects > 1 + self.leaves {
             return Err("2: the effect took place again without leave");

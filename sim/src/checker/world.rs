@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Command, Current, Policy, Record, State, Step, Version, Write, apply, as_read, lease_end, window_end,
+    Command, Current, Policy, Record, Stamp, State, Step, Version, Write, apply, as_read, lease_end, window_end,
 };
 
 use super::{
@@ -24,6 +24,8 @@ pub(super) struct Flight {
     pub cmd: Cmd,
     pub said: Said,
     pub write: Arc<Write>,
+    /// When it was decided. A write may take its time; a provider's window is left with more room than that.
+    pub decided: i64,
 }
 
 /// What a client is about to ask, or to do.
@@ -308,12 +310,13 @@ impl World {
 
     /// The next moment at which anything reads differently, or the last one before that.
     fn next_moment(&self) -> Option<i64> {
-        let mut moments = [None; 3];
+        let mut moments = [None; 4];
         if let Some(record) = self.record.as_deref() {
             if let State::Pending(pending) = &record.state {
                 moments[0] = Some(lease_end(&pending.lease));
             }
             moments[1] = window_end(record);
+            moments[3] = honoured_end(record);
         }
         moments[2] = self.read().as_deref().and_then(window_end);
         moments
@@ -413,7 +416,7 @@ impl World {
         if step.write == Write::Nothing {
             return Ok(());
         }
-        self.store(config, &Flight { cmd, said, write: Arc::new(step.write) })
+        self.store(config, &Flight { cmd, said, write: Arc::new(step.write), decided: self.now })
     }
 
     fn command_of(&self, config: &Config, client: usize) -> Cmd {
@@ -429,6 +432,7 @@ impl World {
                 epoch: program.epoch.map(|epoch| (epoch, self.group)),
                 admitted: true,
                 room: true,
+                honoured: config.honoured,
             }),
             Phase::Start => Cmd::Start(token),
             Phase::Renew { .. } => Cmd::Renew(token),
@@ -457,7 +461,7 @@ impl World {
         if step.write == Write::Nothing {
             return self.told(config, client, said);
         }
-        self.clients[client].sent = Some(Flight { cmd, said, write: Arc::new(step.write) });
+        self.clients[client].sent = Some(Flight { cmd, said, write: Arc::new(step.write), decided: self.now });
         Ok(())
     }
 
@@ -500,7 +504,7 @@ impl World {
         for client in &mut self.clients {
             client.sent = None;
         }
-        self.ghost.stored(flight.cmd, flight.said, self.now, config.class, config.knobs)
+        self.ghost.stored(flight.cmd, flight.said, flight.decided, self.now, config)
     }
 
     /// A client is answered.
@@ -568,6 +572,12 @@ impl World {
         self.clients[client].phase = next;
         Ok(())
     }
+}
+
+/// When the provider forgets the key.
+fn honoured_end(record: &Record) -> Option<Stamp> {
+    let honoured = record.ties.as_ref().and_then(|ties| ties.honoured)?;
+    Some(honoured.from.resolve(Stamp(0)).plus(honoured.window))
 }
 
 /// Nonces are told apart by client, four for each.

@@ -15,13 +15,14 @@ impl Model {
         // A takeover is judged before Mismatch: a not-started Pending of an older epoch.
         if let (Place::Pending { started: false, .. }, Some(older), Some((mine, _))) = (op.place, op.epoch, begin.epoch)
             && older < mine
+            && !op.beyond_help(now)
         {
             return self.unless_turned_away(begin, now, op.attempt + 1, op.guard_before, false);
         }
         if op.guard.is_some_and(|guard| guard != begin.print) {
             return Said::Mismatch;
         }
-        let mine = op.nonce == begin.nonce;
+        let mine = op.nonce == begin.nonce && !op.beyond_help(now);
         match op.place {
             Place::Committed | Place::Rejected | Place::Tombstone => decided.map_or(Said::Conflict, |d| Said::Replay {
                 what: d.what,
@@ -37,6 +38,10 @@ impl Model {
             Place::Open { .. } | Place::InDoubt { .. } if mine && op.ended == Ended::LapsedBeforeStart => {
                 self.same_ticket(begin, false, now)
             }
+            // Inside the provider's window another call with this key is no second effect.
+            Place::InDoubt { .. } if op.honoured.is_some_and(|window| now < op.first + window) => {
+                self.unless_turned_away(begin, now, op.attempt + 1, op.guard, false)
+            }
             Place::InDoubt { .. } => Said::InDoubt,
             Place::Open { .. } => self.unless_turned_away(begin, now, op.attempt + 1, op.guard, false),
         }
@@ -49,7 +54,11 @@ impl Model {
         if begin.epoch.is_some_and(|(mine, group)| mine < group) {
             return Said::Superseded;
         }
+        let before = self.op;
         self.op = Some(Op {
+            first: before.map_or(now, |op| op.first),
+            honoured: begin.honoured.or(before.and_then(|op| op.honoured)),
+            doubt_before: before.is_some_and(|op| op.doubt_before || matches!(op.place, Place::InDoubt { .. })),
             attempt,
             nonce: begin.nonce,
             class: begin.class,

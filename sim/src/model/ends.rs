@@ -4,10 +4,12 @@ use super::{Decided, Ended, Model, Place, Resolution, Said, Token};
 
 impl Model {
     /// Ok while it holds the attempt; after the lapse fenced, unless the lapse left it Pending (`stale`).
-    pub(super) fn start(&mut self, token: Token) -> Said {
+    pub(super) fn start(&mut self, token: Token, now: i64) -> Said {
+        let beyond_help = self.op.is_some_and(|op| op.beyond_help(now));
         match &mut self.op {
             Some(op) if op.token() == token => match &mut op.place {
                 Place::Pending { started: true, .. } => Said::OkAlready,
+                Place::Pending { .. } if beyond_help => Said::Fenced,
                 Place::Pending { started, .. } => {
                     *started = true;
                     Said::Ok
@@ -64,6 +66,7 @@ impl Model {
         op.ended = if rejected { Ended::Rejected } else { Ended::Completed };
         op.place = if rejected { Place::Rejected } else { Place::Committed };
         op.decided = Some(Decided { what, rejected, at: now, kept });
+        op.doubt_before = false;
         if late { Said::OkLate } else { Said::Ok }
     }
 
@@ -78,7 +81,7 @@ impl Model {
                 Place::Open { .. } | Place::InDoubt { .. },
                 Ended::SaidUnknown | Ended::LapsedBeforeStart | Ended::LapsedAfterStart,
             ) => true,
-            (Place::Open { failure, .. }, Ended::Failed) => {
+            (Place::Open { failure, .. } | Place::InDoubt { failure, .. }, Ended::Failed) => {
                 return if failure == Some(what) { Said::OkAlready } else { Said::Conflict };
             }
             (Place::Committed | Place::Rejected, Ended::Completed | Ended::Rejected) => return Said::Conflict,
@@ -87,7 +90,7 @@ impl Model {
             }
         };
         op.guard = Some(op.print);
-        op.place = Place::Open { since: now, failure: Some(what) };
+        op.open(now, Some(what));
         op.ended = Ended::Failed;
         if late { Said::OkLate } else { Said::Ok }
     }
@@ -120,7 +123,7 @@ impl Model {
                 Place::Open { .. } | Place::InDoubt { .. },
                 Ended::SaidUnknown | Ended::LapsedBeforeStart | Ended::LapsedAfterStart,
             ) => Said::OkAlready,
-            (Place::Open { .. }, Ended::Failed)
+            (Place::Open { .. } | Place::InDoubt { .. }, Ended::Failed)
             | (Place::Committed | Place::Rejected, Ended::Completed | Ended::Rejected) => Said::Conflict,
             (Place::Open { .. } | Place::InDoubt { .. } | Place::Committed | Place::Rejected | Place::Tombstone, _) => {
                 Said::Fenced
@@ -137,8 +140,8 @@ impl Model {
             (Place::Pending { started, lease_end }, _) => (started, now >= lease_end),
             (Place::Open { .. } | Place::InDoubt { .. }, Ended::LapsedBeforeStart) => (false, true),
             (Place::Open { .. } | Place::InDoubt { .. }, Ended::LapsedAfterStart | Ended::SaidUnknown) => (true, true),
-            (Place::Open { .. }, Ended::Released) => return Said::OkAlready,
-            (Place::Open { .. }, Ended::Failed)
+            (Place::Open { .. } | Place::InDoubt { .. }, Ended::Released) => return Said::OkAlready,
+            (Place::Open { .. } | Place::InDoubt { .. }, Ended::Failed)
             | (Place::Committed | Place::Rejected, Ended::Completed | Ended::Rejected) => return Said::Conflict,
             (Place::Open { .. } | Place::InDoubt { .. } | Place::Committed | Place::Rejected | Place::Tombstone, _) => {
                 return Said::Fenced;
@@ -174,6 +177,7 @@ impl Model {
             return Said::Conflict;
         }
         op.ended = Ended::Resolved;
+        op.doubt_before = false;
         match resolution {
             Resolution::Committed(what) => {
                 op.place = Place::Committed;
@@ -191,7 +195,7 @@ impl Model {
     pub(super) fn claim_probe(&mut self, until: i64, now: i64) -> Said {
         let Some(op) = &mut self.op else { return Said::Conflict };
         match &mut op.place {
-            Place::InDoubt { probe_until } if probe_until.is_none_or(|held| now >= held) => {
+            Place::InDoubt { probe_until, .. } if probe_until.is_none_or(|held| now >= held) => {
                 *probe_until = Some(until);
                 Said::Ok
             }

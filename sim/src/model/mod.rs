@@ -36,6 +36,8 @@ pub struct Begin {
     pub epoch: Option<(u64, u64)>,
     pub admitted: bool,
     pub room: bool,
+    /// For how long, from the first attempt on, its provider answers the key as it did the first time.
+    pub honoured: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -93,7 +95,7 @@ pub enum Said {
 pub enum Place {
     Pending { started: bool, lease_end: i64 },
     Open { since: i64, failure: Option<u8> },
-    InDoubt { probe_until: Option<i64> },
+    InDoubt { probe_until: Option<i64>, failure: Option<u8> },
     Committed,
     Rejected,
     Tombstone,
@@ -136,11 +138,30 @@ pub struct Op {
     pub ended: Ended,
     pub place: Place,
     pub decided: Option<Decided>,
+    /// When the first attempt was begun, and for how long from then on its provider knows the key.
+    pub first: i64,
+    pub honoured: Option<i64>,
+    /// An attempt before the latest one is in doubt. Nothing but a final outcome or a resolution ends that.
+    pub doubt_before: bool,
 }
 
 impl Op {
     fn token(&self) -> Token {
         (self.attempt, self.nonce)
+    }
+
+    /// An attempt before this one is in doubt, and the provider has forgotten the key: nobody may call it any more.
+    fn beyond_help(&self, now: i64) -> bool {
+        self.doubt_before && self.honoured.is_none_or(|window| now >= self.first + window)
+    }
+
+    /// The next may run, unless an attempt before this one is in doubt.
+    fn open(&mut self, since: i64, failure: Option<u8>) {
+        self.place = if self.doubt_before {
+            Place::InDoubt { probe_until: None, failure }
+        } else {
+            Place::Open { since, failure }
+        };
     }
 }
 
@@ -162,7 +183,7 @@ impl Model {
         self.pass(now);
         match cmd {
             Cmd::Begin(begin) => self.begin(begin, now),
-            Cmd::Start(token) => self.start(token),
+            Cmd::Start(token) => self.start(token, now),
             Cmd::Renew(token) => self.renew(token, now),
             Cmd::Complete(token, what) => self.finish(token, what, false, now),
             Cmd::Reject(token, what) => self.finish(token, what, true, now),
@@ -223,22 +244,22 @@ impl Model {
         if !started {
             self.leave_nothing(at, Ended::LapsedBeforeStart);
         } else if op.class.may_rerun() {
-            op.place = Place::Open { since: at, failure: None };
+            op.open(at, None);
             op.ended = Ended::LapsedAfterStart;
         } else {
-            op.place = Place::InDoubt { probe_until: None };
+            op.place = Place::InDoubt { probe_until: None, failure: None };
             op.ended = Ended::LapsedAfterStart;
         }
     }
 
-    /// An attempt that did nothing: absent if it was the first, else Open as it was found.
+    /// An attempt that did nothing: absent if it was the first, else Open or in doubt, as it was found.
     fn leave_nothing(&mut self, at: i64, ended: Ended) {
         let Some(op) = &mut self.op else { return };
         if op.attempt == 1 {
             self.op = None;
         } else {
             op.guard = op.guard_before;
-            op.place = Place::Open { since: at, failure: None };
+            op.open(at, None);
             op.ended = ended;
         }
     }

@@ -136,6 +136,39 @@ pub async fn a_provider_that_honours_keys_is_called_again_inside_its_window_and_
     }
 }
 
+/// A charge is lost. It is tried again inside Stripe's window, and that call is not sent, or is turned away for now. A day
+/// later Stripe has forgotten the key, and nobody knows more of the first charge than before: made again, it would be a
+/// second one.
+pub async fn a_lost_charge_is_not_forgotten_over_a_later_call_that_came_to_nothing(stage: &Stage) {
+    for turned_away in [None, Some(429), Some(503), Some(425)] {
+        let world = stage.world().await;
+        let engine = world.engine();
+        let charge = || engine.activity("acme", &CHARGE).effect(Effect::Irreversible);
+        let id = charge().id().unwrap();
+        let lost = charge().perform(|_| async { Err(NoAnswer::Lost("no answer".into())) }).await;
+        assert!(lost.is_err());
+        for _ in 0..10 {
+            let again = match turned_away {
+                None => charge().perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await,
+                Some(status) => answer(charge(), status, "later").await,
+            };
+            assert!(!matches!(again.unwrap_err(), ActivityError::Stopped(_)), "{turned_away:?}: inside the window");
+            assert_eq!(state(&engine, &id).await, StateName::InDoubt, "{turned_away:?}");
+        }
+        world.jump(23 * 3_600_000).await;
+        let told = never(charge()).await.unwrap_err();
+        assert!(
+            matches!(&told, ActivityError::Stopped(why) if matches!(**why, OnceError::InDoubt { .. })),
+            "{turned_away:?}: {told}"
+        );
+        // Nor once everything that has a window is gone.
+        world.jump(400 * 86_400_000).await;
+        assert!(never(charge()).await.is_err(), "{turned_away:?}");
+        let effects = engine.effects_of_run("acme", "run-1").await.unwrap();
+        assert_eq!(effects[0].state, EffectState::Escaped, "{turned_away:?}");
+    }
+}
+
 /// Two runs come to the same charge of the same order: known by the business, it is one.
 pub async fn a_business_key_comes_before_the_place(stage: &Stage) {
     let engine = stage.engine().await;

@@ -7,8 +7,8 @@ use hapax_core::{
     plan::{StepState, Unwinding},
 };
 use hapax_engine::{
-    Answered, Call, Classified, Compensations, Engine, GroupHandle, Place, Progress, Turn, UndoError, UnwindOptions,
-    Unwound,
+    Answered, Call, Classified, Compensations, Engine, GroupHandle, NoAnswer, Place, Progress, Turn, UndoError,
+    UnwindOptions, Unwound,
 };
 use parking_lot::Mutex;
 
@@ -174,6 +174,24 @@ pub async fn nothing_is_undone_while_a_member_is_in_doubt(stage: &Stage) {
     assert!(engine.resolve(&lost.id(), resolve).await.unwrap().is_done());
     let (state, _) = plan_of(group.unwind(&inverses).await.unwrap());
     assert_eq!((state, undone.ordinals()), (Unwinding::Completed, vec![6, 5, 2, 1]));
+}
+
+/// A charge of the trip is lost, and the call that repeats it is never sent. The trip is undone: the charge may have
+/// happened, so nobody says that all of it is undone.
+pub async fn a_lost_charge_holds_up_the_undoing_after_a_later_call_that_was_not_sent(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "stripe:create-charge" };
+    let charge = || {
+        let charge = engine.activity("acme", &place).effect(Effect::Compensatable).in_turn(&turn);
+        charge.compensated_by("undo", &1)
+    };
+    assert!(charge().perform(|_| async { Err(NoAnswer::Lost("no answer".into())) }).await.is_err());
+    assert!(charge().perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await.is_err());
+    let undone: Arc<Undone> = Arc::default();
+    let unwound = group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap();
+    assert_eq!(unwound, Unwound::NotYet(vec![(charge().id().unwrap(), Progress::InDoubt)]));
 }
 
 /// A member is under way when the group is undone: it is waited for, and undone with the rest.

@@ -71,6 +71,7 @@ macro_rules! stories {
                 passing_failures_may_be_tried_again_and_doubtful_ones_may_not
                 what_was_not_sent_leaves_nothing_and_what_was_lost_leaves_a_doubt
                 a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_beyond
+                a_lost_charge_is_not_forgotten_over_a_later_call_that_came_to_nothing
                 a_business_key_comes_before_the_place
                 ids_of_other_systems_are_taken_over_by_their_recipe
                 a_run_lists_what_it_did_and_what_escaped_it
@@ -88,6 +89,7 @@ macro_rules! stories {
                 crashed_between_any_two_steps_each_inverse_happens_once_and_in_order
                 an_inverse_that_may_have_happened_is_not_run_again_but_shown_to_a_person
                 nothing_is_undone_while_a_member_is_in_doubt
+                a_lost_charge_holds_up_the_undoing_after_a_later_call_that_was_not_sent
                 a_member_under_way_is_waited_for
                 a_start_that_died_before_it_was_listed_does_not_hold_up_the_rest
                 what_cannot_be_undone_is_said_and_the_rest_is

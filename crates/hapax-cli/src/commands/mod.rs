@@ -12,6 +12,7 @@ mod ledger;
 mod op;
 mod policy;
 mod reach;
+mod reload;
 mod show;
 mod verify;
 mod who;
@@ -48,6 +49,8 @@ pub(crate) enum Operate {
     Import(transfer::Import),
     /// Measure this machine and store: durable operations a second, and how long one takes.
     Bench(bench::Bench),
+    /// Have the running gateway or daemon read its files again, as SIGHUP does; says what is wrong with them.
+    Reload(reload::Reload),
     /// What is in force.
     #[command(subcommand)]
     Config(config::Config),
@@ -75,6 +78,7 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Export(export) => transfer::export(export).await,
         Operate::Import(import) => transfer::import(import).await,
         Operate::Bench(bench) => bench::run(bench).await,
+        Operate::Reload(reload) => reload::run(reload).await,
         Operate::Config(config) => config::run(config),
         Operate::Key(key) => key::run(*key).await,
         Operate::Verify(verify) => verify::run(verify).await,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use hapax::{Engine, Policies};
 use hapax_server::{
-    Server, ServerError,
+    Reloader, Server, ServerError,
     audit::{Action, Audit},
 };
 use tokio::task::JoinSet;
@@ -23,13 +23,13 @@ pub(super) struct Books {
 
 impl Books {
     /// Without a directory there is no socket, and the rows go with the process.
-    pub(super) fn open(engine: &Engine, directory: Option<PathBuf>) -> Result<Self, Failure> {
+    pub(super) fn open(engine: &Engine, directory: Option<PathBuf>, reloader: Reloader) -> Result<Self, Failure> {
         let audit = match &directory {
             Some(directory) => Audit::open(directory).map_err(ServerError::from)?.0,
             None => Audit::in_memory(),
         };
         // Routes are checked against policies, so both come from the file, together.
-        let server = Server::builder(engine.clone()).audit(audit).policies_by_file().build()?;
+        let server = Server::builder(engine.clone()).audit(audit).policies_by_file().reloader(reloader).build()?;
         note(&server, Action::Started, "gateway")?;
         let mut tasks = JoinSet::new();
         if let Some(directory) = &directory {
@@ -42,8 +42,8 @@ impl Books {
     }
 
     /// Before new policies are in force.
-    pub(super) fn policies(&self, policies: &Policies) -> Result<(), ServerError> {
-        self.server.note_policies(policies, "signal HUP")
+    pub(super) fn policies(&self, policies: &Policies, actor: &str) -> Result<(), ServerError> {
+        self.server.note_policies(policies, actor)
     }
 
     pub(super) async fn close(mut self) -> Result<(), Failure> {

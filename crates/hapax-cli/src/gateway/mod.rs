@@ -40,14 +40,21 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
     let running = Running::start(&effective, &engine, secrets).await?;
 
-    let books = Books::open(&engine, opened.directory.clone())?;
+    let (reloader, mut asked) = hapax_server::reloads();
+    let books = Books::open(&engine, opened.directory.clone(), reloader)?;
     say_hello(&effective, &running.address, &*opened.store, &running.setup().tenants());
     let mut tidying = interval(Duration::from_secs(2));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload(&args, &engine, &running, &books),
+            _ = hangup.recv() => {
+                let _said = reload(&args, &engine, &running, &books, "signal HUP");
+            }
+            Some(asked) = asked.recv() => {
+                let done = reload(&args, &engine, &running, &books, &asked.actor);
+                asked.answer(done);
+            }
             _ = tidying.tick() => running.setup().tidy(),
         }
     }
@@ -83,17 +90,14 @@ fn say_hello(effective: &Effective, address: &str, store: &dyn Store, tenants: &
 }
 
 /// Puts the file in force again, all of it or nothing of it.
-fn reload(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books) {
-    match reloaded(args, engine, running, books) {
-        Ok(()) => eprintln!("hapax: reloaded"),
-        Err(failure) => eprintln!("hapax: not reloaded, all stays as it was: {failure}"),
-    }
+fn reload(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books, actor: &str) -> Result<(), String> {
+    crate::serve::told_of_reload(reloaded(args, engine, running, books, actor))
 }
 
-fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books) -> Result<(), Failure> {
+fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books, actor: &str) -> Result<(), Failure> {
     let effective = Effective::read(args)?;
     let setup = running.prepare(&effective, &effective.policies, engine)?;
-    books.policies(&effective.policies)?;
+    books.policies(&effective.policies, actor)?;
     running.reload(setup, || engine.reload(effective.policies));
     Ok(())
 }

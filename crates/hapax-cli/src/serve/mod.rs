@@ -76,7 +76,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Some(tracer) = tracer {
         builder = builder.tracer(tracer);
     }
-    let server = builder.build()?;
+    let (reloader, mut asked) = hapax_server::reloads();
+    let server = builder.reloader(reloader).build()?;
     let exporting = exporter.map(|exporter| tokio::spawn(exporter.run()));
 
     let tls = match (settings.get("tls_certificate"), settings.get("tls_key")) {
@@ -154,7 +155,13 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload(&args, &server, &engine, gateway.as_ref()),
+            _ = hangup.recv() => {
+                let _said = reload(&args, &server, &engine, gateway.as_ref(), "signal HUP");
+            }
+            Some(asked) = asked.recv() => {
+                let done = reload(&args, &server, &engine, gateway.as_ref(), &asked.actor);
+                asked.answer(done);
+            }
             () = gateway::tidy(gateway.as_ref()) => {}
             Some(ended) = doors.join_next() => {
                 // A door that cannot be opened is a mistake in the settings, and no reason to serve by half.
@@ -246,23 +253,41 @@ async fn listen(address: &str) -> Result<TcpListener, Failure> {
 }
 
 /// Puts keys, policies and routes in force again, all of it or nothing of it.
-fn reload(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<&Beside>) {
-    match reloaded(args, server, engine, gateway) {
+fn reload(
+    args: &ServeArgs,
+    server: &Server,
+    engine: &Engine,
+    gateway: Option<&Beside>,
+    actor: &str,
+) -> Result<(), String> {
+    told_of_reload(reloaded(args, server, engine, gateway, actor))
+}
+
+/// Whoever asked, the operator at the process is told as well.
+pub(crate) fn told_of_reload(done: Result<(), Failure>) -> Result<(), String> {
+    match &done {
         Ok(()) => eprintln!("hapax: reloaded"),
         Err(failure) => eprintln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
+    done.map_err(|failure| failure.to_string())
 }
 
-fn reloaded(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<&Beside>) -> Result<(), Failure> {
+fn reloaded(
+    args: &ServeArgs,
+    server: &Server,
+    engine: &Engine,
+    gateway: Option<&Beside>,
+    actor: &str,
+) -> Result<(), Failure> {
     let settings = Settings::read(args)?;
     let auth = auth_of(settings.get("keys"))?;
     let wanted = gateway::wanted(args, settings.get("store"))?;
     let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
     let Some((gateway, setup)) = gateway.zip(setup) else {
-        return Ok(server.reload(auth, settings.policies, "signal HUP")?);
+        return Ok(server.reload(auth, settings.policies, actor)?);
     };
     let mut done = Ok(());
-    gateway.running.reload(setup, || done = server.reload(auth, settings.policies, "signal HUP"));
+    gateway.running.reload(setup, || done = server.reload(auth, settings.policies, actor));
     Ok(done?)
 }
 

@@ -52,7 +52,9 @@ pub fn may_have_started(record: &Record) -> bool {
         State::Pending(pending) if pending.started => true,
         State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => true,
         State::Pending(_) | State::Open(_) => {
-            vague(record.attempt.end) || record.past.iter().any(|past| vague(past.end))
+            record.earlier_doubt.is_some()
+                || vague(record.attempt.end)
+                || record.past.iter().any(|past| vague(past.end))
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     command::{Admit, Begin, Epochs, Reply},
     event::{Cause, Event},
     policy::{MismatchInFlight, Policy},
-    record::{Attempt, End, Final, Lease, Pending, Record, State, StateName},
+    record::{Attempt, EarlierDoubt, End, Final, Lease, Pending, Record, State, StateName},
     verdict::{Grant, NextAction, Recorded, Replay, Verdict},
 };
 
@@ -76,7 +76,9 @@ fn find(policy: &Policy, before: &Before<'_>, asking: &Asking<'_>) -> Found {
             decided_wall: stone.decided_wall,
         });
     }
-    if may_take_over(record, asking.epoch) {
+    // Whoever has not started by then does not start any more, in whoever's hands the attempt is.
+    let beyond_help = record.is_beyond_help(now);
+    if !beyond_help && may_take_over(record, asking.epoch) {
         return Found::Run(Run::TakeOver);
     }
     let pending = matches!(record.state, State::Pending(_));
@@ -97,9 +99,11 @@ fn find(policy: &Policy, before: &Before<'_>, asking: &Asking<'_>) -> Found {
             attempt: record.attempt.number,
             asked_first: record.about.principal.clone(),
         })),
-        State::Pending(_) if mine => Found::Run(Run::SameTicket),
+        State::Pending(_) if mine && !beyond_help => Found::Run(Run::SameTicket),
         State::Pending(_) => Found::Answer(in_flight(policy, record, before)),
-        State::InDoubt(_) | State::Open(_) if mine && matches!(record.attempt.end, End::Lapsed { .. }) => {
+        State::InDoubt(_) | State::Open(_)
+            if mine && !beyond_help && matches!(record.attempt.end, End::Lapsed { .. }) =>
+        {
             Found::Run(Run::SameTicket)
         }
         // The provider answers this key as it did the first time, so another call is no second effect.
@@ -229,6 +233,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                         evidence: Vec::new(),
                         resolved: None,
                         ties: begin.ties.clone(),
+                        earlier_doubt: None,
                     };
                     (record, Cause::Begin)
                 }
@@ -239,6 +244,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                         Run::Fresh | Run::Next | Run::SameTicket => (held.attempt.end, Cause::Begin, held.guard()),
                     };
                     let mut record = held.with_attempt(attempt, ended);
+                    record.earlier_doubt = doubt_beside(held);
                     record.effect = begin.effect;
                     record.print = begin.fingerprint.as_ref().or(guard_before).cloned();
                     record.guard_before = guard_before.cloned();
@@ -257,6 +263,20 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
     let verdict = Verdict::Execute(Grant { token: record.token(), lease: length, fence });
     let event = Event { mismatch_observed, ..before.event(cause, StateName::Pending, record.attempt.number) };
     Step::new(Write::Put(Arc::new(record)), Reply::Verdict(Box::new(verdict)), Some(event))
+}
+
+/// The doubt beside which a next attempt runs: the one that it found, or the one that was there before that.
+fn doubt_beside(held: &Record) -> Option<Arc<EarlierDoubt>> {
+    let first = match (&held.earlier_doubt, &held.state) {
+        (Some(earlier), _) => EarlierDoubt { failure: None, ..EarlierDoubt::clone(earlier) },
+        (None, State::InDoubt(doubt)) => {
+            EarlierDoubt { attempt: held.attempt.number, since: at(doubt.since), failure: None }
+        }
+        (None, State::Pending(_) | State::Open(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_)) => {
+            return None;
+        }
+    };
+    Some(Arc::new(first))
 }
 
 /// What a waiter that wakes is told.
@@ -288,14 +308,18 @@ pub fn judge_waiter(
         Found::Answer(verdict) => Waiting::Answer(verdict),
         Found::Run(Run::Fresh | Run::TakeOver | Run::SameTicket) => Waiting::Answer(retry_now),
         Found::Run(Run::Next) => match before.read.as_deref().map(|record| &record.state) {
-            Some(State::Open(open)) => match &open.failure {
-                Some(failure) => Waiting::Joined(failure.clone()),
-                None => Waiting::Answer(retry_now),
-            },
-            Some(
-                State::Pending(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_),
-            )
-            | None => Waiting::Answer(retry_now),
+            Some(State::Open(open)) => joined(open.failure.as_ref(), retry_now),
+            Some(State::InDoubt(_)) => {
+                let beside = before.read.as_deref().and_then(|record| record.earlier_doubt.as_ref());
+                joined(beside.and_then(|doubt| doubt.failure.as_ref()), retry_now)
+            }
+            Some(State::Pending(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_)) | None => {
+                Waiting::Answer(retry_now)
+            }
         },
     }
+}
+
+fn joined(failure: Option<&Outcome>, otherwise: Verdict) -> Waiting {
+    failure.map_or(Waiting::Answer(otherwise), |failure| Waiting::Joined(failure.clone()))
 }

@@ -12,13 +12,13 @@ use crate::{
     command::{Conflict, Done, Reply},
     event::{Cause, Event},
     policy::Policy,
-    record::{EVIDENCE_INLINE, EVIDENCE_KEPT, End, Evidence, Final, Lease, Open, Pending, Record, State},
+    record::{EVIDENCE_INLINE, EVIDENCE_KEPT, End, Evidence, Final, Lease, Pending, Record, State},
 };
 
 use super::{
     Before, Moment, Step, Write,
     begin::final_answer,
-    read::{Lapse, lapse, lease_end},
+    read::{Lapse, lapse, lease_end, reopened},
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) fn finish(
         Verb::Reject => policy.failure_retention(outcome.class),
     };
     let done = Final { outcome: outcome.clone(), decided: Anchor::Write, decided_wall: moment.wall, retention };
-    let mut next = record.clone();
+    let mut next = Record { earlier_doubt: None, ..record.clone() };
     let cause = match verb {
         Verb::Complete => {
             next.attempt.end = End::Completed;
@@ -110,9 +110,10 @@ pub(super) fn fail(before: &Before<'_>, token: Token, outcome: &Outcome) -> Step
         (State::Open(_) | State::InDoubt(_), End::Lapsed { .. } | End::FailedUnknown) => {
             opened(before, record, outcome, true)
         }
-        (State::Open(open), End::Failed) => {
-            let same = open.failure.as_ref().is_some_and(|failure| failure.equals(outcome));
-            if same { Step::already() } else { other_outcome(record) }
+        (State::Open(open), End::Failed) => failed_again(record, open.failure.as_ref(), outcome),
+        (State::InDoubt(_), End::Failed) => {
+            let failure = record.earlier_doubt.as_ref().and_then(|doubt| doubt.failure.as_ref());
+            failed_again(record, failure, outcome)
         }
         (State::Committed(_), End::Completed) | (State::Rejected(_), End::Rejected) => other_outcome(record),
         (State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_), _) => {
@@ -121,9 +122,13 @@ pub(super) fn fail(before: &Before<'_>, token: Token, outcome: &Outcome) -> Step
     }
 }
 
+fn failed_again(record: &Record, failure: Option<&Outcome>, outcome: &Outcome) -> Step {
+    let same = failure.is_some_and(|failure| failure.equals(outcome));
+    if same { Step::already() } else { other_outcome(record) }
+}
+
 fn opened(before: &Before<'_>, record: &Record, outcome: &Outcome, late: bool) -> Step {
-    let mut next = record.clone();
-    next.state = State::Open(Open { since: Anchor::Write, failure: Some(outcome.clone()) });
+    let mut next = reopened(record, Anchor::Write, Some(outcome.clone()));
     next.attempt.end = End::Failed;
     before.put(Cause::Fail, next, Done { already: false, late })
 }

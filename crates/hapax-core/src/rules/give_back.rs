@@ -40,9 +40,11 @@ fn end_cleanly(before: &Before<'_>, token: Token, why: Release, cause: Cause) ->
     let (started, late) = match (&record.state, record.attempt.end) {
         (State::Pending(pending), _) => (pending.started, lease_end(&pending.lease) <= before.now),
         (State::Open(_) | State::InDoubt(_), End::Lapsed { started }) => (started, true),
-        (State::Open(_), End::Released) => return Step::already(),
+        (State::Open(_) | State::InDoubt(_), End::Released) => return Step::already(),
         (State::Open(_) | State::InDoubt(_), End::FailedUnknown) => (true, true),
-        (State::Open(_), End::Failed) | (State::Committed(_), End::Completed) | (State::Rejected(_), End::Rejected) => {
+        (State::Open(_) | State::InDoubt(_), End::Failed)
+        | (State::Committed(_), End::Completed)
+        | (State::Rejected(_), End::Rejected) => {
             return Step::answer(Reply::Conflict(Conflict::WrongState(record.state.name())));
         }
         (State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_), _) => {

@@ -16,6 +16,10 @@ pub(super) fn start(before: &Before<'_>, token: Token) -> Step {
     if pending.started {
         return Step::already();
     }
+    // Its provider has forgotten the key meanwhile: what an earlier attempt may have done would be done again.
+    if record.is_beyond_help(before.now) {
+        return before.fenced(token);
+    }
     let state = State::Pending(Pending { started: true, lease: pending.lease.clone() });
     before.put(Cause::Start, Record { state, ..record.clone() }, Done::default())
 }

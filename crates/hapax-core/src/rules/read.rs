@@ -1,11 +1,11 @@
 //! What a record reads as at a moment. A lapse or an expiry reads the same whether or not it was written down.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    Anchor, Stamp,
+    Anchor, Outcome, Stamp,
     policy::OnLapse,
-    record::{End, Final, InDoubt, Lease, Open, Pending, Record, State, Tombstone},
+    record::{EarlierDoubt, End, Final, InDoubt, Lease, Open, Pending, Record, State, Tombstone},
 };
 
 use super::windows::window_end;
@@ -83,7 +83,7 @@ pub(super) fn lapse(record: &Record, pending: &Pending, since: Anchor, end: End)
             None => return Lapse::Absent,
             Some(open) => open,
         },
-        (true, OnLapse::Open) => Record { state: State::Open(Open { since, failure: None }), ..record.clone() },
+        (true, OnLapse::Open) => reopened(record, since, None),
         (true, OnLapse::InDoubt) => {
             Record { state: State::InDoubt(InDoubt { since, probes: 0, next_probe: None }), ..record.clone() }
         }
@@ -97,9 +97,20 @@ pub(super) fn clean_end(record: &Record, since: Anchor) -> Option<Record> {
     if record.attempt.number == 1 {
         return None;
     }
-    let mut open = Record { state: State::Open(Open { since, failure: None }), ..record.clone() };
-    open.attempt.end = End::Released;
-    Some(open)
+    let mut left = reopened(record, since, None);
+    left.attempt.end = End::Released;
+    Some(left)
+}
+
+/// An attempt ended so that the next may run. That is its own word about itself: where it ran beside the doubt of an
+/// earlier one, that doubt is what it leaves.
+pub(super) fn reopened(record: &Record, since: Anchor, failure: Option<Outcome>) -> Record {
+    let Some(earlier) = &record.earlier_doubt else {
+        return Record { state: State::Open(Open { since, failure }), ..record.clone() };
+    };
+    let doubt = InDoubt { since: Anchor::At(earlier.since), probes: 0, next_probe: None };
+    let earlier = EarlierDoubt { failure, ..EarlierDoubt::clone(earlier) };
+    Record { state: State::InDoubt(doubt), earlier_doubt: Some(Arc::new(earlier)), ..record.clone() }
 }
 
 pub(super) const fn at(anchor: Anchor) -> Stamp {

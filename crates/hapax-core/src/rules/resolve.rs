@@ -35,7 +35,7 @@ pub(super) fn resolve(policy: &Policy, before: &Before<'_>, resolve: &Resolve, m
         // The type asks for a posture: nothing is run again without one.
         Resolution::Open(_) => State::Open(Open { since: Anchor::Write, failure: None }),
     };
-    let mut next = Record { state, ..record.clone() };
+    let mut next = Record { state, earlier_doubt: None, ..record.clone() };
     // This is what fences the token: its owner can no longer end what somebody else has ended.
     next.attempt.end = End::Resolved;
     next.resolved =

@@ -1,6 +1,6 @@
 //! Following a member to its end or lapse.
 
-use hapax_core::{Id, State, as_read, lease_end};
+use hapax_core::{Id, Record, State, as_read, lease_end};
 use hapax_store::StoreError;
 
 use crate::{
@@ -27,9 +27,11 @@ pub enum Progress {
 }
 
 impl Progress {
-    pub(crate) const fn of(state: &State) -> Self {
-        match state {
+    pub(crate) const fn of(record: &Record) -> Self {
+        match &record.state {
             State::Pending(pending) if pending.started => Self::Running,
+            // It has not started, and an earlier attempt of it may have taken effect.
+            State::Pending(_) if record.earlier_doubt.is_some() => Self::Running,
             State::Pending(_) => Self::Waiting,
             State::Open(_) => Self::Open,
             State::InDoubt(_) => Self::InDoubt,
@@ -103,6 +105,6 @@ impl Inner {
     fn progress_of(&self, seen: &Seen) -> Progress {
         let now = self.now(seen);
         let read = seen.record.as_deref().and_then(|record| as_read(record, now));
-        read.map_or(Progress::Gone, |record| Progress::of(&record.state))
+        read.map_or(Progress::Gone, |record| Progress::of(&record))
     }
 }

@@ -83,7 +83,7 @@ impl Inner {
                 continue;
             }
             if may_have_started(&record) {
-                let progress = Progress::of(&record.state);
+                let progress = Progress::of(&record);
                 reported.push(Reported { member, effect: record.effect, epoch: begun_in, progress });
             }
         }

@@ -1,6 +1,6 @@
 //! From what a file says to what runs.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use hapax_core::{
     Effect, Millis,
@@ -87,12 +87,14 @@ impl Config {
                 None => standard()?,
             };
             let (pool, outside) = (pools.pool(place)?, Some(name.clone()));
-            let guard = guarding.guard(rules, &pool)?;
+            let guard = guarding.guard(rules, pool.timing.whole)?;
             let route = Route {
                 pattern: None,
                 guard,
                 protect: true,
                 reauthorizes: false,
+                first_byte: pool.timing.first_byte,
+                whole: pool.timing.whole,
                 pool,
                 host: place.host,
                 prefix,
@@ -102,9 +104,11 @@ impl Config {
         }
         let otherwise = Route {
             pattern: None,
-            guard: guarding.guard(standard()?, &otherwise.0)?,
+            guard: guarding.guard(standard()?, otherwise.0.timing.whole)?,
             protect: true,
             reauthorizes: false,
+            first_byte: otherwise.0.timing.first_byte,
+            whole: otherwise.0.timing.whole,
             pool: Arc::clone(&otherwise.0),
             host: otherwise.1,
             prefix: String::new(),
@@ -158,8 +162,8 @@ struct Guarding<'s> {
 
 impl Guarding<'_> {
     /// Nothing is waited for after the upstream's time is over, so nobody is told after it that something runs.
-    fn guard(&self, rules: Rules, pool: &Pool) -> Result<Guard, RulesError> {
-        let rules = rules.max_attempt(Millis::from_std(pool.timing.whole));
+    fn guard(&self, rules: Rules, whole: Duration) -> Result<Guard, RulesError> {
+        let rules = rules.max_attempt(Millis::from_std(whole));
         Guard::under(self.engine.clone(), rules, self.policies)
     }
 
@@ -179,11 +183,14 @@ impl Guarding<'_> {
             let asking = Reauthorize::new(Arc::clone(&pool), path, host, self.forwarder.clone(), keys);
             guarded = guarded.authorize(asking);
         }
+        let whole = rules.whole.unwrap_or(pool.timing.whole);
         Ok(Route {
             pattern: Some(rules.pattern.clone()),
-            guard: self.guard(guarded, &pool)?,
+            guard: self.guard(guarded, whole)?,
             protect: rules.protect,
             reauthorizes: rules.reauthorize.is_some(),
+            first_byte: rules.first_byte.unwrap_or(pool.timing.first_byte),
+            whole,
             pool,
             host,
             prefix: String::new(),

@@ -8,7 +8,7 @@ mod place;
 mod read;
 mod routes;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use hapax_core::Effect;
 use hapax_engine::{
@@ -97,6 +97,9 @@ pub struct RouteRules {
     pub protect: bool,
     pub reauthorize: Option<String>,
     pub request_body: Option<usize>,
+    /// Instead of the upstream's: from sending to the head of the answer, and to the end of one that is recorded whole.
+    pub first_byte: Option<Duration>,
+    pub whole: Option<Duration>,
 }
 
 impl TenantChoice {

@@ -5,10 +5,13 @@ use hapax_engine::policy_file::{Report, Section, value};
 use hapax_http::Dialect;
 use toml::de::{DeTable, DeValue};
 
-use super::{RouteRules, place::set};
+use super::{
+    RouteRules,
+    place::{duration, set},
+};
 use crate::pattern::Pattern;
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 12] = [
     "match",
     "surface",
     "dialect",
@@ -19,6 +22,8 @@ const KEYS: [&str; 10] = [
     "protect",
     "reauthorize",
     "max_request_body",
+    "first_byte_timeout",
+    "timeout",
 ];
 
 const EFFECTS: [(&str, Effect); 5] = [
@@ -68,6 +73,8 @@ fn route(section: &mut Section<'_, '_>, table: &DeTable<'_>, upstreams: &[&str])
         protect: true,
         reauthorize: None,
         request_body: None,
+        first_byte: None,
+        whole: None,
     };
     route.surface = section.given(table, "surface", value::text).map(str::to_owned);
     let dialects = Dialect::ALL.map(|dialect| (dialect.name(), dialect));
@@ -88,6 +95,12 @@ fn route(section: &mut Section<'_, '_>, table: &DeTable<'_>, upstreams: &[&str])
     route.request_body = section.given(table, "max_request_body", |value| {
         usize::try_from(value::size(value)?).map_err(|_| "is more than this machine can hold".to_owned())
     });
+    route.first_byte = section.given(table, "first_byte_timeout", duration);
+    route.whole = section.given(table, "timeout", duration);
+    if !route.protect && table.contains_key("timeout") {
+        let instead = "is for answers that are recorded, and this route records none; write `first_byte_timeout`";
+        section.wrong("timeout", instead.to_owned());
+    }
     if !route.protect && table.contains_key("surface") {
         section.wrong("protect", "a route that is not protected has no surface; remove one of them".to_owned());
     }

@@ -90,7 +90,8 @@ impl Link {
                 said_once(&head.headers).map_err(|failure| (failure, None))?;
                 let quiet = Quiet::new(pool.timing.body_idle);
                 let pool = reusable.then(|| Arc::clone(pool));
-                let mut body = LinkBody { incoming, link: Some(self), pool, quiet };
+                let written = self.written.so_far();
+                let mut body = LinkBody { incoming, link: Some(self), pool, written, quiet };
                 poll_fn(|cx| {
                     body.end_if_whole(cx);
                     Poll::Ready(())
@@ -117,6 +118,8 @@ pub(crate) struct LinkBody {
     link: Option<Box<Link>>,
     /// None: the connection is not used again.
     pool: Option<Arc<Pool>>,
+    /// How much had gone out when the head of the answer came.
+    written: u64,
     quiet: Quiet,
 }
 
@@ -127,10 +130,12 @@ impl LinkBody {
         }
     }
 
-    /// All of it came: whoever is next may use the connection.
+    /// All of it came: whoever is next may use the connection. Not where the upstream answered before it had the whole
+    /// request: what it leaves unread of that it takes for the next one.
     fn end(&mut self, cx: &mut Context<'_>) {
         if let Some(mut link) = self.link.take()
             && let Some(pool) = self.pool.take()
+            && link.written.so_far() == self.written
             && link.is_fit(cx)
         {
             pool.put(link);

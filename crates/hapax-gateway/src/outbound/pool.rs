@@ -213,3 +213,50 @@ impl Drop for Place {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use hyper::client::conn::http1;
+    use hyper_util::rt::TokioIo;
+    use tokio::{
+        io::AsyncReadExt as _,
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+    use crate::{
+        body::Out,
+        outbound::{
+            counted::{Counted, Written},
+            wire::Wire,
+        },
+    };
+
+    /// The connection looks fit until something is written to it, and then takes not one byte. The upstream has seen
+    /// nothing, which is certain here and nowhere else: so the attempt may be given back as one that did nothing.
+    #[tokio::test]
+    async fn a_write_that_fails_before_its_first_byte_has_sent_nothing() {
+        for body in [&b""[..], b"{}"] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let ours = std::net::TcpStream::connect(address).unwrap();
+            let (mut theirs, _) = listener.accept().await.unwrap();
+            ours.shutdown(std::net::Shutdown::Write).unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let written = Written::default();
+            let wire = Counted::new(Wire::Plain(TcpStream::from_std(ours).unwrap()), written.clone());
+            let (sender, connection) = http1::handshake(TokioIo::new(wire)).await.unwrap();
+            let place = Place::of(&Arc::default(), 1).unwrap();
+            let target = format!("http://{address}").parse().unwrap();
+            let pool = Pool::new(target, Protocol::Http1, Timing::default(), None);
+            let link = Box::new(Link::new(sender, connection, written, place));
+            let request = Request::post("/pay").header("host", "a").body(Out::whole(body.into())).unwrap();
+            let Err((failure, _)) = link.exchange(request, true, &pool).await else { panic!("it was answered") };
+            assert!(matches!(failure, Failure::NotSent(_)) && failure.nothing_sent(), "{failure}");
+            let mut seen = Vec::new();
+            theirs.read_to_end(&mut seen).await.unwrap();
+            assert!(seen.is_empty(), "{seen:?}");
+        }
+    }
+}

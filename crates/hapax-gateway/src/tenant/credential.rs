@@ -34,8 +34,8 @@ impl Credential {
 
     /// All credentials count, with their places: taking one away or adding one is another caller.
     ///
-    /// Where nobody has named a cookie and a request shows nothing else, all of its cookies count: too many strangers
-    /// only cost a replay, too few hand one customer's answer to another.
+    /// Where nobody has named a cookie and a request shows nothing else, all of its cookies count: taken for a
+    /// stranger, a customer's retry runs a second time; taken for another, it is handed that one's answer.
     pub(super) fn tenant(&self, headers: &HeaderMap, uri: &Uri) -> Result<Tenant, Nobody> {
         let mut parts: Vec<(&[u8], &[u8])> = Vec::new();
         for name in [header::AUTHORIZATION, API_KEY] {

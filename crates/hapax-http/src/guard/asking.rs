@@ -23,6 +23,7 @@ pub struct Asking {
     operation: Id,
     body: Bytes,
     principal: Option<Arc<str>>,
+    activity: bool,
 }
 
 /// What a look says.
@@ -94,6 +95,7 @@ impl Asking {
             operation,
             body,
             principal: caller.principal.clone(),
+            activity: caller.activity.is_some(),
         })
     }
 
@@ -128,6 +130,11 @@ impl Asking {
         }
     }
 
+    /// Whether nothing is recorded under its key, so that no effect can have happened: for whoever could not even begin.
+    pub async fn is_unused(&self) -> bool {
+        self.call.is_unused().await
+    }
+
     /// As [`Asking::begin`], but it waits for nobody. The question comes back where an attempt is under way: whoever holds
     /// something that others need lets go of it, and has [`Asking::peek`] wait.
     pub async fn begin_at_once(self: Box<Self>, head: &request::Parts) -> Result<Begin, Box<Self>> {
@@ -145,7 +152,7 @@ impl Asking {
 
     async fn begun(self, head: &request::Parts, decided: Result<Decision, EngineError>) -> Begin {
         match decided {
-            Ok(Decision::Execute(ticket)) => Begin::Run(Running::new(self.guard, self.resolved, ticket)),
+            Ok(Decision::Execute(ticket)) => Begin::Run(Running::new(self.guard, self.resolved, ticket, self.activity)),
             Ok(Decision::Unprotected { ticket, why }) => Begin::Unprotected { ticket, why },
             Ok(Decision::Told(begun)) => Begin::Answer(self.told(head, begun).await),
             Err(error) => Begin::Answer(self.guard.unavailable(&error, Some(self.operation))),

@@ -2,7 +2,7 @@ use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
 use hapax_core::{
-    Body, Outcome, OutcomeClass, body_digest, meaning,
+    Body, Outcome, OutcomeClass, Policy, activity, body_digest, meaning,
     policy::{Disposition, Keep},
 };
 use hapax_engine::{Carrier, Engine, Provider, Settled, Ticket, Unprotected};
@@ -10,6 +10,7 @@ use http::{HeaderName, HeaderValue, Response, response};
 
 use super::{Answer, Guard, Streaming};
 use crate::{
+    headers::Kept,
     mark::Mark,
     problem::{Code, NextStep, Problem},
     resolved::Resolved,
@@ -40,6 +41,8 @@ pub struct Running {
     pub(super) guard: Guard,
     pub(super) resolved: Arc<Resolved>,
     ticket: Ticket,
+    /// A call that a run makes outside: its answers mean what they mean to activities, under the policy of those.
+    activity: bool,
 }
 
 /// The right to keep an attempt's lease, without the right to end it.
@@ -57,8 +60,8 @@ impl Lease {
 }
 
 impl Running {
-    pub(super) const fn new(guard: Guard, resolved: Arc<Resolved>, ticket: Ticket) -> Self {
-        Self { guard, resolved, ticket }
+    pub(super) const fn new(guard: Guard, resolved: Arc<Resolved>, ticket: Ticket, activity: bool) -> Self {
+        Self { guard, resolved, ticket, activity }
     }
 
     /// Token, attempt, fence, and the key to pass on.
@@ -81,7 +84,18 @@ impl Running {
     /// The longest body that is recorded.
     #[must_use]
     pub fn most_captured(&self) -> u64 {
-        self.resolved.policy.capture.max_body
+        self.policy().capture.max_body
+    }
+
+    /// The policy that says what becomes of the answer.
+    fn policy(&self) -> &Arc<Policy> {
+        if self.activity { self.ticket.policy() } else { &self.resolved.policy }
+    }
+
+    /// Whether nothing was begun under its key before: where this attempt did nothing either, nothing has happened.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.ticket.attempt() == 1
     }
 
     /// Runs something while the lease is renewed. `None`: the lease was lost and the effect may be run again by
@@ -95,7 +109,7 @@ impl Running {
     pub async fn finish(self, answer: Answer) -> Answer {
         let (head, body) = answer.into_parts();
         let class = self.class_of(&head);
-        let outcome = match self.resolved.policy.disposition(class, true) {
+        let outcome = match self.policy().disposition(class, true) {
             Disposition::Complete | Disposition::Reject | Disposition::Fail => {
                 let kept = self.kept_body(&body);
                 self.outcome(&head, class, kept)
@@ -114,8 +128,10 @@ impl Running {
 
     /// Its answer is passed on while it comes, and recorded before its end.
     pub fn stream(mut self, head: &response::Parts, capture: bool) -> Streaming {
-        // The route's own limit was for the time up to here.
-        self.ticket = self.ticket.under(&self.resolved.policy);
+        // The route's own limit was for the time up to here. An activity has none of its route.
+        if !self.activity {
+            self.ticket = self.ticket.under(&self.resolved.policy);
+        }
         Streaming::new(self, head, capture)
     }
 
@@ -154,7 +170,7 @@ impl Running {
     }
 
     async fn answer_instead(self, class: OutcomeClass, code: Code, detail: &'static str) -> Answer {
-        let free = match self.resolved.policy.disposition(class, true) {
+        let free = match self.policy().disposition(class, true) {
             Disposition::Release => true,
             Disposition::Complete | Disposition::Reject | Disposition::Fail | Disposition::FailUnknown => false,
         };
@@ -198,23 +214,29 @@ impl Running {
     }
 
     pub(super) fn class_of(&self, head: &response::Parts) -> OutcomeClass {
+        let (effect, status) = (self.guard.inner.rules.effect, head.status.as_u16());
+        let retryable = self.provider().map_or(&[][..], |provider| &provider.retryable);
         match head.extensions.get::<Mark>() {
             Some(mark) => mark.class(head.status),
-            None if self.provider().is_some_and(|provider| provider.retryable.contains(&head.status.as_u16())) => {
-                OutcomeClass::RetryableFailure
-            }
-            None => self.resolved.policy.answers.class(self.guard.inner.rules.effect, head.status.as_u16()),
+            None if self.activity => activity::answer_class(status, effect, retryable),
+            None if retryable.contains(&status) => OutcomeClass::RetryableFailure,
+            None => self.resolved.policy.answers.class(effect, status),
         }
     }
 
     pub(super) fn outcome(&self, head: &response::Parts, class: OutcomeClass, body: Body) -> Outcome {
-        Outcome { class, status: head.status.as_u16(), headers: self.resolved.kept.of(&head.headers), body }
+        let headers = if self.activity {
+            Kept::by(self.policy(), &self.guard.inner.rules.secret_headers).of(&head.headers)
+        } else {
+            self.resolved.kept.of(&head.headers)
+        };
+        Outcome { class, status: head.status.as_u16(), headers, body }
     }
 
     /// As much of the body as the policy keeps.
     pub(super) fn kept_body(&self, body: &Bytes) -> Body {
         let not_kept = || Body::Uncaptured { length: body.len() as u64, digest: body_digest(body) };
-        match self.resolved.policy.capture.keep {
+        match self.policy().capture.keep {
             // The engine drops what is too long, and lays what is long beside the record.
             Keep::Whole if body.is_empty() => Body::Empty,
             Keep::Whole => Body::Inline(body.clone()),
@@ -228,7 +250,7 @@ impl Running {
 
     /// Records the end. The mark goes onto the answer; an answer instead of it means that the first may not be given.
     pub(super) async fn settle(&self, outcome: Outcome) -> Result<Option<(HeaderName, HeaderValue)>, Answer> {
-        let stands = match self.resolved.policy.disposition(outcome.class, true) {
+        let stands = match self.policy().disposition(outcome.class, true) {
             Disposition::Complete | Disposition::Reject => true,
             // Nobody is promised to get it again, so it may be given whatever became of the record.
             Disposition::Fail | Disposition::FailUnknown | Disposition::Release => false,

@@ -3,14 +3,15 @@
 use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
-use hapax_core::{Policy, Preset, body_digest};
+use hapax_core::{Body, Policy, Preset, State, body_digest};
 use hapax_engine::Engine;
-use hapax_http::Limits;
+use hapax_http::{Limits, Operation};
 use hapax_ledger::Ledger;
 use hapax_store::{FaultyStore, ManualClock, Plan, Store};
 use http::HeaderName;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
+use parking_lot::Mutex;
 
 use crate::support::{App, Given, answer, keyed, policy, post, rules};
 
@@ -131,13 +132,31 @@ async fn a_replay_is_byte_equal_inline_and_out_of_line() {
     for size in [0_usize, 1, 256, 8 * 1024, 16 * 1024 + 1, 300_000] {
         let body: Bytes = all.iter().copied().cycle().take(size).collect();
         let sent = body.clone();
-        let app = App::serve(policy(|_| {}), rules(), move |_| {
+        let ids = Arc::new(Mutex::new(Vec::new()));
+        let begun = Arc::clone(&ids);
+        let app = App::serve(policy(|_| {}), rules(), move |request| {
+            begun.lock().push(request.extensions().get::<Operation>().unwrap().0.id());
             let body = sent.clone();
             async move { with_headers(answer(if body.is_empty() { 204 } else { 200 }, body), &[("etag", "\"1\"")]) }
         })
         .await;
         let first = app.post("k", "{}").await;
         assert_eq!(first.body, body);
+        let id = ids.lock()[0];
+        let record = app.engine.explain(&id).await.unwrap().record.unwrap();
+        let State::Committed(done) = record.state else { panic!("{size} bytes: {:?}", record.state) };
+        let lies = match done.outcome.body {
+            Body::Empty => "nowhere",
+            Body::Inline(_) => "in the record",
+            Body::Stored { .. } => "beside the record",
+            Body::Uncaptured { .. } | Body::Handle(_) => "not kept",
+        };
+        let expected = match size {
+            0 => "nowhere",
+            1..=16_384 => "in the record",
+            _ => "beside the record",
+        };
+        assert_eq!(lies, expected, "{size} bytes");
         let again = app.post("k", "{}").await;
         assert!(again.is_replay());
         assert_eq!((again.status, &again.body), (first.status, &first.body), "{size} bytes");

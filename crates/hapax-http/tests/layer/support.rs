@@ -186,6 +186,19 @@ impl App {
         sender.send_request(request).await
     }
 
+    /// As [`App::open`], over HTTP/2.
+    pub(crate) async fn open_h2(
+        &self,
+        request: http::request::Builder,
+        body: impl Into<Bytes>,
+    ) -> Result<Response<Incoming>, hyper::Error> {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await?;
+        tokio::spawn(connection);
+        sender.send_request(request.body(Full::new(body.into())).unwrap()).await
+    }
+
     /// As [`App::send`], over HTTP/2.
     pub(crate) async fn send_h2(&self, request: http::request::Builder, body: impl Into<Bytes>) -> Reply {
         let stream = TcpStream::connect(self.address).await.unwrap();

@@ -1,5 +1,5 @@
 use data_encoding::HEXLOWER;
-use hapax_core::{Id, State};
+use hapax_core::{Id, State, record::End};
 use hapax_engine::Explanation;
 
 use super::{begin::call_of, events};
@@ -64,7 +64,11 @@ fn wire(caller: &Caller, known: &Explanation) -> Option<ExplanationWire> {
             digest: Some(HEXLOWER.encode(&stone.digest)),
             ..OutcomeWire::default()
         }),
-        State::Pending(_) | State::InDoubt(_) => None,
+        State::InDoubt(_) => {
+            let beside = record.earlier_doubt.as_ref().and_then(|doubt| doubt.failure.as_ref());
+            beside.map(OutcomeWire::outline)
+        }
+        State::Pending(_) => None,
     };
     Some(ExplanationWire {
         operation: known.id.to_string(),
@@ -106,6 +110,18 @@ fn wire(caller: &Caller, known: &Explanation) -> Option<ExplanationWire> {
     })
 }
 
+const fn came_to_nothing(end: End) -> bool {
+    match end {
+        End::Failed | End::Released | End::TakenOver | End::Lapsed { started: false } => true,
+        End::Running
+        | End::Completed
+        | End::Rejected
+        | End::FailedUnknown
+        | End::Lapsed { started: true }
+        | End::Resolved => false,
+    }
+}
+
 /// What happened, one sentence each.
 fn story(known: &Explanation) -> Vec<String> {
     let Some(record) = &known.record else { return Vec::new() };
@@ -120,6 +136,9 @@ fn story(known: &Explanation) -> Vec<String> {
             "It failed in a way that may be tried again; the next call with this key runs it.".to_owned()
         }
         State::Open(_) => "It did not come to an end; the next call with this key runs it.".to_owned(),
+        State::InDoubt(_) if record.earlier_doubt.is_some() && came_to_nothing(record.attempt.end) => {
+            "It came to nothing itself.".to_owned()
+        }
         State::InDoubt(_) => format!(
             "Its owner fell silent or could not say how it ended. Its effect is {}, so it is not run again by itself.",
             record.effect
@@ -140,6 +159,13 @@ fn story(known: &Explanation) -> Vec<String> {
             format!("It was decided at {}; the answer itself is no longer kept.", words::time(stone.decided_wall.0))
         }
     });
+    if let Some(earlier) = &record.earlier_doubt {
+        story.push(format!(
+            "Nobody knows how attempt {} ended. A later one was let run beside that doubt because the provider recognised the \
+             key; only a final answer or a decision settles it.",
+            earlier.attempt
+        ));
+    }
     if let Some(resolved) = &record.resolved {
         let at = words::time(resolved.wall.0);
         story.push(format!("{} decided it at {at}, because: {}", resolved.actor, resolved.reason));

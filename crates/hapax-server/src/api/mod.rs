@@ -18,6 +18,6 @@ pub(crate) use events::events;
 pub(crate) use explain::{explain, explain_key, explained};
 pub(crate) use keys::{add_key, keys, revoke_key};
 pub(crate) use list::{Filter, closed, doubt, list, opened, pending, rows};
-pub(crate) use policies::{policies, revisions, set_policies};
+pub(crate) use policies::{policies, reload, revisions, set_policies};
 pub(crate) use resolve::{decide, note, resolve};
 pub(crate) use step::{step, told};

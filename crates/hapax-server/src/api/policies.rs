@@ -31,7 +31,9 @@ pub(crate) fn revisions(policies: &Policies) -> serde_json::Value {
 /// Puts a policy file in force. Saying it twice changes nothing, so it needs no key.
 pub(crate) async fn set_policies(app: &App, asked: Asked) -> Result<Reply, Problem> {
     if app.policies_by_file {
-        return Err(Problem::forbidden("here policies and routes come from one file: change that, and send HUP"));
+        return Err(Problem::forbidden(
+            "here policies and routes come from one file: change that, and say `hapax reload`",
+        ));
     }
     let file = text(asked.body, &app.limits).await?;
     let (policies, warnings) = Policies::from_toml(&file).map_err(|error| Problem::bad_request(error.to_string()))?;
@@ -41,4 +43,15 @@ pub(crate) async fn set_policies(app: &App, asked: Asked) -> Result<Reply, Probl
     app.say(Level::Info, "policies_changed", &[("actor", &actor)]);
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     Ok(answer(&value!({ "warnings": warnings })))
+}
+
+/// Has the process read its own files again: all of it is in force afterwards, or nothing of it.
+pub(crate) async fn reload(app: &App, caller: &Caller) -> Result<Reply, Problem> {
+    let Some(reloader) = &app.reloader else {
+        return Err(Problem::forbidden("this process was given no files that it could read again"));
+    };
+    match reloader.ask(caller.identity.actor()).await {
+        Ok(()) => Ok(answer(&value!({ "reloaded": true }))),
+        Err(why) => Err(Problem::bad_request(format!("not reloaded, all stays as it was: {why}"))),
+    }
 }

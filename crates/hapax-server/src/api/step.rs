@@ -128,6 +128,7 @@ async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> R
         | Name::Events
         | Name::Policies
         | Name::SetPolicies
+        | Name::Reload
         | Name::Keys
         | Name::AddKey
         | Name::RevokeKey

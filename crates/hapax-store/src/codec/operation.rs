@@ -1,4 +1,4 @@
-//! The bytes of one operation record: format 1, and 2 where it has ties.
+//! The bytes of one operation record: format 1, 2 where it has ties, and 3 where an earlier attempt of it is in doubt.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use hapax_core::{
     identity::Scheme,
     policy::{AfterWindow, OnLapse},
     record::{
-        About, Attempt, EVIDENCE_KEPT, End, Evidence, Final, InDoubt, Lease, Open, PAST_KEPT, Past, Pending, Resolved,
-        Rules, Tombstone,
+        About, Attempt, EVIDENCE_KEPT, EarlierDoubt, End, Evidence, Final, InDoubt, Lease, Open, PAST_KEPT, Past,
+        Pending, Resolved, Rules, Tombstone,
     },
 };
 
@@ -23,11 +23,20 @@ use super::{
 
 /// More headers than any answer carries.
 const MOST_HEADERS: usize = 1024;
+/// What follows the fields that every operation has: a sum of these.
+const TIES: u64 = 1;
+const EARLIER_DOUBT: u64 = 2;
+const BOTH: u64 = TIES | EARLIER_DOUBT;
 
 pub(super) fn encode(record: &Record) -> Bytes {
     let mut w = Writer::new();
-    // A record without ties is written as the first format had it, so that every program can read it.
-    w.byte(if record.ties.is_some() { FORMAT } else { 1 });
+    // A record is written as the oldest format has it that can hold it, so that as many programs as may can read it. One
+    // that does not know of earlier doubts must not: it would forget them.
+    w.byte(match (&record.ties, &record.earlier_doubt) {
+        (None, None) => 1,
+        (Some(_), None) => 2,
+        (_, Some(_)) => FORMAT,
+    });
     write_about(&mut w, &record.about);
     w.byte(effect_number(record.effect));
     w.maybe(record.print.as_ref(), write_print);
@@ -53,12 +62,15 @@ pub(super) fn encode(record: &Record) -> Bytes {
         w.text(&resolved.reason);
         w.number(resolved.wall.0);
     });
-    match &record.ties {
-        None => w.number(0),
-        Some(ties) => {
-            w.number(1);
-            ties::write(&mut w, ties);
-        }
+    let extensions = if record.ties.is_some() { TIES } else { 0 };
+    w.number(extensions | if record.earlier_doubt.is_some() { EARLIER_DOUBT } else { 0 });
+    if let Some(ties) = &record.ties {
+        ties::write(&mut w, ties);
+    }
+    if let Some(doubt) = &record.earlier_doubt {
+        w.number(doubt.attempt.into());
+        w.number(doubt.since.0);
+        w.maybe(doubt.failure.as_ref(), write_outcome);
     }
     w.sealed()
 }
@@ -94,14 +106,39 @@ pub(super) fn decode(bytes: &Bytes, surface_tag: Tag, tenant_tag: Tag) -> Read<R
             wall: WallMillis(r.number("resolution time")?),
         })
     })?;
-    let ties = match (r.format(), r.number("extensions")?) {
-        (1, 0) => None,
-        (2, 1) => Some(Arc::new(ties::read(&mut r)?)),
+    let (tied, doubted) = match (r.format(), r.number("extensions")?) {
+        (1, 0) => (false, false),
+        (2, TIES) => (true, false),
+        (3, EARLIER_DOUBT) => (false, true),
+        (3, BOTH) => (true, true),
         (_, _) => return Err(CodecError::Invalid { what: "extension" }),
     };
+    let ties = if tied { Some(Arc::new(ties::read(&mut r)?)) } else { None };
+    let earlier_doubt = if doubted { Some(Arc::new(read_earlier_doubt(&mut r)?)) } else { None };
     r.finish()?;
     let about = Arc::new(about);
-    Ok(Record { about, effect, print, guard_before, attempt, rules, state, past, evidence, resolved, ties })
+    Ok(Record {
+        about,
+        effect,
+        print,
+        guard_before,
+        attempt,
+        rules,
+        state,
+        past,
+        evidence,
+        resolved,
+        ties,
+        earlier_doubt,
+    })
+}
+
+fn read_earlier_doubt(r: &mut Reader<'_>) -> Read<EarlierDoubt> {
+    Ok(EarlierDoubt {
+        attempt: r.small("attempt in doubt")?,
+        since: Stamp(r.number("time of doubt")?),
+        failure: r.maybe("failure beside doubt", read_outcome)?,
+    })
 }
 
 pub(super) fn write_about(w: &mut Writer, about: &About) {

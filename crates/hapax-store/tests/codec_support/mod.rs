@@ -10,7 +10,10 @@ use hapax_core::{
     Outcome, OutcomeClass, Record, Span, Stamp, State, Tag, Ties, Version, WallMillis,
     identity::Scheme,
     policy::{AfterWindow, OnLapse},
-    record::{About, Attempt, End, Evidence, Final, InDoubt, Lease, Open, Past, Pending, Resolved, Rules, Tombstone},
+    record::{
+        About, Attempt, EarlierDoubt, End, Evidence, Final, InDoubt, Lease, Open, Past, Pending, Resolved, Rules,
+        Tombstone,
+    },
 };
 use hapax_store::{
     Counted, Envelope, Kind,
@@ -115,6 +118,7 @@ pub fn record(state: State, end: End) -> Record {
         evidence: Vec::new(),
         resolved: None,
         ties: None,
+        earlier_doubt: None,
     }
 }
 
@@ -369,20 +373,25 @@ pub fn any_record() -> impl Strategy<Value = Record> {
     let resolved =
         (text(), text(), number()).prop_map(|(actor, reason, wall)| Resolved { actor, reason, wall: WallMillis(wall) });
     let head = (about, prop::sample::select(&Effect::ALL[..]), option::of(print()), option::of(print()));
-    let tail = (vec(past, 0..=8), vec(evidence, 0..=4), option::of(resolved), option::of(ties()));
+    let doubt = (any::<u32>(), number(), option::of(any_outcome()))
+        .prop_map(|(attempt, since, failure)| EarlierDoubt { attempt, since: Stamp(since), failure });
+    let tail = (vec(past, 0..=8), vec(evidence, 0..=4), option::of(resolved), option::of(ties()), option::of(doubt));
     (head, attempt(), rules(), state(), tail).prop_map(
-        |((about, effect, print, guard_before), attempt, rules, state, (past, evidence, resolved, ties))| Record {
-            about,
-            effect,
-            print,
-            guard_before,
-            attempt,
-            rules,
-            state,
-            past,
-            evidence,
-            resolved,
-            ties: ties.map(Arc::new),
+        |((about, effect, print, guard_before), attempt, rules, state, (past, evidence, resolved, ties, doubt))| {
+            Record {
+                about,
+                effect,
+                print,
+                guard_before,
+                attempt,
+                rules,
+                state,
+                past,
+                evidence,
+                resolved,
+                ties: ties.map(Arc::new),
+                earlier_doubt: doubt.map(Arc::new),
+            }
         },
     )
 }

@@ -1,0 +1,25 @@
+//! `hapax reload`: what `SIGHUP` does, with an answer.
+
+use serde_json::{Value, json};
+
+use super::{reach::Reach, show};
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reload {
+    #[command(flatten)]
+    reach: Reach,
+}
+
+pub(super) async fn run(reload: Reload) -> Result<(), Failure> {
+    let reached = reload.reach.connect_running().await?;
+    let told: Result<Value, _> = reached.client.post("/v1/reload", &json!({})).await;
+    reached.close().await;
+    let told = told?;
+    if reload.reach.json {
+        show::json(&told);
+    } else {
+        println!("reloaded");
+    }
+    Ok(())
+}
