@@ -28,7 +28,7 @@ async fn refund(
     refunds: &Arc<AtomicU32>,
 ) -> Result<(String, bool), ToolError<Failed>> {
     let refunds = Arc::clone(refunds);
-    let args = json!({ "order_id": order, "reason": reason });
+    let args = json!({ "order_id": order, "reason": reason }).to_string();
     let done = tool
         .run(hapax, turn, &args, move |_ticket| async move {
             // Here the money moves; `ticket.downstream_key()` goes with it.
@@ -81,6 +81,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let closed = refund(&hapax, &tool, &turn, 9, "", &refunds).await;
     println!("After the conversation was closed:");
     println!("  {}", closed.as_ref().expect_err("nothing starts any more"));
-    assert!(matches!(closed, Err(ToolError::Call(OnceError::Superseded))));
+    assert!(matches!(closed, Err(ToolError::Call(OnceError::NotLetStart(_)))));
     Ok(())
 }

@@ -15,7 +15,7 @@ use hapax_core::{
     Command, Current, Effect, Id, Moment, Nonce, Policy, Record, Reply, Stamp, State, Ties, Verdict, Version,
     WallMillis, Write, apply, as_read,
     command::{Admit, Begin, Epochs},
-    group::{Group, GroupCommand, GroupReply, apply_group, is_listed, may_start},
+    group::{Group, GroupCommand, GroupReply, apply_group, is_listed, may_start, started_before},
     record::{About, End},
 };
 
@@ -42,6 +42,10 @@ pub struct Fenced {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Phase {
     Begin,
+    /// Fenced, although an earlier start of its own has landed: the group is asked whether that was let through.
+    AskOfEarlier,
+    /// It was: begun again as it was begun then.
+    BeginAsThen,
     Start,
     Ask,
     Run,
@@ -86,6 +90,8 @@ enum Action {
     Step(usize),
     /// As a step, but the answer is lost and the caller says it again.
     Unanswered(usize),
+    /// The answer to a begin that is a start is lost on its way to the caller, who says all of it again.
+    Again(usize),
     /// The caller's write to the group is on its way, and the caller gives up.
     GiveUp(usize),
     Crash(usize),
@@ -103,6 +109,8 @@ pub struct Seen {
 }
 
 const LEASE: u64 = 100;
+/// The time when the group is made, and so its first epoch.
+const EPOCH: u64 = 1_000;
 
 fn member(caller: usize) -> Id {
     Id([u8::try_from(caller).unwrap_or(u8::MAX) + 1; 32])
@@ -159,6 +167,7 @@ impl Action {
         match self {
             Self::Step(_) => "step",
             Self::Unanswered(_) => "unanswered",
+            Self::Again(_) => "again",
             Self::GiveUp(_) => "give up",
             Self::Crash(_) => "crash",
             Self::Rival => "rival",
@@ -172,13 +181,13 @@ impl Action {
 impl World {
     fn new(fenced: &Fenced) -> Result<Self, String> {
         let create = GroupCommand::Create { about: about(), parent: None };
-        let made = apply_group(None, &create, moment(1_000)).write.ok_or("a group is not made")?;
+        let made = apply_group(None, &create, moment(EPOCH)).write.ok_or("a group is not made")?;
         let callers = fenced.callers.len();
         Ok(Self {
             records: vec![(None, 0); callers],
             group: made,
             group_version: 1,
-            now: 1_000,
+            now: EPOCH,
             phases: vec![Phase::Begin; callers],
             late: Vec::new(),
             rival: RivalPhase::Mark,
@@ -205,11 +214,20 @@ impl World {
         for (caller, phase) in self.phases.iter().enumerate() {
             match phase {
                 Phase::Refused | Phase::Ran | Phase::GaveUp | Phase::Crashed => continue,
-                Phase::Begin | Phase::Start | Phase::Ask | Phase::Run | Phase::TakeBack => {}
+                Phase::Begin
+                | Phase::AskOfEarlier
+                | Phase::BeginAsThen
+                | Phase::Start
+                | Phase::Ask
+                | Phase::Run
+                | Phase::TakeBack => {}
             }
             actions.push(Action::Step(caller));
             if self.crashes > 0 {
                 actions.push(Action::Crash(caller));
+            }
+            if self.faults > 0 && fenced.callers[caller].1 && matches!(phase, Phase::Ask | Phase::Run) {
+                actions.push(Action::Again(caller));
             }
             if self.faults > 0 && !matches!(phase, Phase::Run) {
                 actions.push(Action::Unanswered(caller));
@@ -237,6 +255,11 @@ impl World {
             Action::Unanswered(caller) => {
                 self.faults -= 1;
                 self.step(fenced, policy, caller, false)
+            }
+            Action::Again(caller) => {
+                self.faults -= 1;
+                self.phases[caller] = Phase::Begin;
+                Ok(())
             }
             Action::GiveUp(caller) => {
                 self.faults -= 1;
@@ -285,7 +308,7 @@ impl World {
     fn start(&self, fenced: &Fenced, caller: usize) -> GroupCommand {
         let (effect, _) = fenced.callers[caller];
         let attempt = self.records[caller].0.as_ref().map_or(1, |record| record.attempt.number);
-        GroupCommand::Start { member: member(caller), attempt, epoch: 1, effect }
+        GroupCommand::Start { member: member(caller), attempt, epoch: EPOCH, effect }
     }
 
     fn decide(&mut self, policy: &Policy, caller: usize, command: &Command) -> Result<Reply, &'static str> {
@@ -310,9 +333,10 @@ impl World {
         let nonce = Nonce([u8::try_from(caller).unwrap_or(0); 16]);
         let token = self.records[caller].0.as_ref().map(|record| record.token());
         let next = match self.phases[caller] {
-            Phase::Begin => {
+            phase @ (Phase::Begin | Phase::BeginAsThen) => {
                 // The look that saves a write, and decides nothing.
-                let current = if may_start(Some(&self.group), 1, Stamp(self.now)).is_ok() { 1 } else { u64::MAX };
+                let open = may_start(Some(&self.group), EPOCH, Stamp(self.now)).is_ok();
+                let current = if open || phase == Phase::BeginAsThen { EPOCH } else { u64::MAX };
                 let begin = Begin {
                     nonce,
                     fingerprint: None,
@@ -320,7 +344,7 @@ impl World {
                     lease: None,
                     owner: "p".into(),
                     started,
-                    epoch: Some(Epochs { caller: 1, current }),
+                    epoch: Some(Epochs { caller: EPOCH, current }),
                     admit: Admit::Yes,
                     room: Admit::Yes,
                     about: about(),
@@ -331,6 +355,7 @@ impl World {
                         Verdict::Execute(_) if started => Phase::Ask,
                         Verdict::Execute(_) => Phase::Start,
                         // An earlier begin of its own may have landed unheard.
+                        Verdict::Fenced if is_listed(effect) && self.is_marked(caller) => Phase::AskOfEarlier,
                         Verdict::Fenced => Phase::TakeBack,
                         Verdict::WindowClosed { .. }
                         | Verdict::Mismatch
@@ -355,12 +380,13 @@ impl World {
                     }
                 }
             }
-            Phase::Ask if is_listed(effect) => {
+            phase @ (Phase::Ask | Phase::AskOfEarlier) if is_listed(effect) => {
                 let step = apply_group(Some(&self.group), &self.start(fenced, caller), moment(self.now));
                 if let Some(next) = step.write {
                     self.put_group(next);
                 }
                 match step.reply {
+                    GroupReply::Started { .. } if phase == Phase::AskOfEarlier => Phase::BeginAsThen,
                     GroupReply::Started { .. } => Phase::Run,
                     GroupReply::Refused(_) => Phase::TakeBack,
                     GroupReply::Made { .. } | GroupReply::Raised { .. } | GroupReply::Done { .. } => {
@@ -368,7 +394,7 @@ impl World {
                     }
                 }
             }
-            Phase::Ask => match may_start(Some(&self.group), 1, Stamp(self.now)) {
+            Phase::Ask | Phase::AskOfEarlier => match may_start(Some(&self.group), EPOCH, Stamp(self.now)) {
                 Ok(()) => Phase::Run,
                 Err(_) => Phase::TakeBack,
             },
@@ -389,6 +415,15 @@ impl World {
             self.refused[caller] |= next == Phase::Refused;
         }
         Ok(())
+    }
+
+    /// Whether the latest attempt of this caller was marked as started.
+    fn is_marked(&self, caller: usize) -> bool {
+        self.records[caller].0.as_deref().is_some_and(|record| match &record.state {
+            State::Pending(pending) => pending.started,
+            State::Open(_) | State::InDoubt(_) => matches!(record.attempt.end, End::Lapsed { started: true }),
+            State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => false,
+        })
     }
 
     fn rival(&mut self, fenced: &Fenced, heard: bool) -> Result<(), &'static str> {
@@ -426,12 +461,7 @@ impl World {
             }
             RivalPhase::Look(caller) => {
                 let read = self.records[caller].0.as_deref().and_then(|record| as_read(record, Stamp(self.now)));
-                self.found[caller] = read.is_some_and(|record| match &record.state {
-                    State::Pending(pending) => pending.started,
-                    State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => true,
-                    // Pure and idempotent work lapses to open: it had started.
-                    State::Open(_) => matches!(record.attempt.end, End::Lapsed { started: true }),
-                });
+                self.found[caller] = read.is_some_and(|record| started_before(&record, EPOCH + 1).is_some());
                 if caller + 1 == self.records.len() { RivalPhase::Reported } else { RivalPhase::Look(caller + 1) }
             }
             RivalPhase::Reported => RivalPhase::Reported,

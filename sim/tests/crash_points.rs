@@ -16,7 +16,7 @@ fn every_class_at_every_point_ends_in_the_state_that_the_rules_say() {
         match run(seed) {
             Ok(case) => *covered.entry(case).or_insert(0_u32) += 1,
             Err(story) => {
-                broken.push(format!("{story}\n  HAPAX_SEED={seed} cargo test -p hapax-sim --test crash_points"));
+                broken.push(format!("{story}\n  HAPAX_SEED={seed} cargo test -p hapax-sim --test all crash_points"));
             }
         }
     }

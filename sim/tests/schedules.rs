@@ -12,7 +12,7 @@ fn from_environment(name: &str) -> Option<u64> {
 }
 
 fn again(seed: u64) -> String {
-    format!("HAPAX_SEED={seed} cargo test -p hapax-sim --test schedules one_seed")
+    format!("HAPAX_SEED={seed} cargo test -p hapax-sim --test all schedules::one_seed")
 }
 
 /// A waiter once slept on although the attempt had ended; a second one ran although it had only been waiting.

@@ -22,7 +22,7 @@ fn live(seed: u64) -> Report {
 fn story(report: &Report) -> String {
     let broken = report.violations.join("\n  ");
     format!(
-        "seed {} broke a promise:\n  {broken}\nHAPAX_SEED={} cargo test -p hapax-sim --test simulation one_seed -- --nocapture",
+        "seed {} broke a promise:\n  {broken}\nHAPAX_SEED={} cargo test -p hapax-sim --test all simulation::one_seed -- --nocapture",
         report.seed, report.seed
     )
 }

@@ -1,9 +1,10 @@
 //! Beats: messages that make one turn, in whatever order and however often they arrive.
 //!
 //! One record holds the beats of one session, so that it alone decides to which beat a message belongs: two deliveries
-//! that overlap are put in an order by its version. Each member points at its beat until the beat's time is over.
+//! that overlap are put in an order by its version. Each member points at its beat until the beat's time is over, and a
+//! beat that is being answered lives as long as that takes: its operation says so, which somebody has to look at.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     Anchor, Millis, Moment, Span, Stamp, WallMillis,
@@ -103,8 +104,14 @@ pub enum BeatReply {
         beat: Beat,
         already: bool,
     },
+    /// The time of these sealed beats is over, but they may still be answered: look at their operations, and say it again.
+    Judge(Vec<Beat>),
     Refused(NoBeat),
 }
+
+/// What was found of sealed beats whose time is over, by their numbers: whether one is being answered, or its answer is
+/// still given.
+pub type Judged = BTreeMap<u64, bool>;
 
 /// Why there is no beat to give.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -128,16 +135,28 @@ pub struct BeatStep {
     pub reply: BeatReply,
 }
 
-/// The beats that still count now.
-#[must_use]
-pub fn beats_as_read(beats: &Beats, now: Stamp) -> Vec<&Beat> {
-    let lives = |beat: &&Beat| Span::For(beats.keep).end(beat.since.resolve(Stamp(0))).is_none_or(|over| now < over);
-    beats.beats.iter().filter(lives).collect()
+/// The beats that still count now, or those of which that has to be found out first.
+pub fn beats_as_read<'a>(beats: &'a Beats, judged: &Judged, now: Stamp) -> Result<Vec<&'a Beat>, Vec<Beat>> {
+    let (mut live, mut open) = (Vec::new(), Vec::new());
+    for beat in &beats.beats {
+        let in_time = Span::For(beats.keep).end(beat.since.resolve(Stamp(0))).is_none_or(|over| now < over);
+        match (in_time, beat.sealed, judged.get(&beat.number)) {
+            (true, _, _) | (false, true, Some(true)) => live.push(beat),
+            (false, true, None) => open.push(beat.clone()),
+            // Before it is sealed nobody answers it.
+            (false, false, _) | (false, true, Some(false)) => {}
+        }
+    }
+    if open.is_empty() { Ok(live) } else { Err(open) }
 }
 
 /// The one place where it is decided to which beat a message belongs.
-pub fn apply_beat(current: Option<&Beats>, command: &BeatCommand, moment: Moment) -> BeatStep {
-    let live = current.map(|beats| beats_as_read(beats, moment.now)).unwrap_or_default();
+pub fn apply_beat(current: Option<&Beats>, command: &BeatCommand, judged: &Judged, moment: Moment) -> BeatStep {
+    let live = match current.map(|beats| beats_as_read(beats, judged, moment.now)) {
+        None => Vec::new(),
+        Some(Ok(live)) => live,
+        Some(Err(open)) => return answer(BeatReply::Judge(open)),
+    };
     match command {
         BeatCommand::Gather { about, messages, keep } => {
             let messages = set(messages);

@@ -8,7 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Anchor, Id, Moment, Span, Stamp, WallMillis, record::About};
+use crate::{
+    Anchor, Effect, Id, Moment, Record, Span, Stamp, State, WallMillis,
+    group::{Started, is_listed},
+    record::About,
+};
 
 /// How far one inverse has come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,7 +63,7 @@ pub struct Plan {
     pub group: Id,
     /// In the order in which they run: the last start first.
     pub steps: Vec<Inverse>,
-    /// Started effects of the group that no inverse was declared for.
+    /// Effects of the group that took place and that no inverse was declared for. What only looks is not among them.
     pub without: u32,
     pub running: bool,
     pub made_wall: WallMillis,
@@ -133,6 +137,28 @@ pub enum PlanReply {
 pub struct PlanStep {
     pub write: Option<Plan>,
     pub reply: PlanReply,
+}
+
+/// Whether this record is what a listed start of the group came to. A later attempt, by another group or by none, is not
+/// this group's to undo.
+#[must_use]
+pub fn came_of(record: &Record, group: &Id, start: &Started) -> bool {
+    is_member(record, group) && record.attempt.number == start.attempt
+}
+
+/// Whether an effect that the group does not list took place in it: nobody has said how it is undone.
+#[must_use]
+pub fn stands_unlisted(record: &Record, group: &Id) -> bool {
+    let took_place = match &record.state {
+        State::Committed(_) => true,
+        State::Tombstone(stone) => !stone.rejected,
+        State::Pending(_) | State::Open(_) | State::InDoubt(_) | State::Rejected(_) => false,
+    };
+    took_place && is_member(record, group) && record.effect != Effect::Pure && !is_listed(record.effect)
+}
+
+fn is_member(record: &Record, group: &Id) -> bool {
+    record.ties.as_ref().and_then(|ties| ties.group) == Some(*group)
 }
 
 /// The one place where it is decided how far a plan has come.

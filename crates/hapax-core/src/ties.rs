@@ -56,9 +56,11 @@ impl Ties {
         }
     }
 
-    /// The ties of a next attempt. What the provider may already have seen, it has seen since the first.
+    /// The ties of a next attempt, which are its own: one that is made outside of any group is no member of the group
+    /// before it, which could neither let it start nor undo it. What the provider may already have seen, it has seen
+    /// since the first.
     pub(crate) fn then(before: Option<&Arc<Self>>, next: Option<&Arc<Self>>) -> Option<Arc<Self>> {
-        let (Some(before), Some(next)) = (before, next) else { return next.or(before).cloned() };
+        let (Some(before), Some(next)) = (before, next) else { return next.cloned() };
         let mut ties = Self::clone(next);
         if let (Some(first), Some(honoured)) = (before.honoured, &mut ties.honoured) {
             honoured.from = first.from;

@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
+mod beat_rules;
 mod group_rules;
 mod identity_canonical;
 mod identity_fingerprint;
 mod identity_keys;
 mod identity_recipes;
 mod meaning;
+mod memo_rules;
+mod plan_rules;
 mod rules_cases;
 mod rules_doubt;
 mod rules_properties;

@@ -6,7 +6,7 @@ use hapax_core::{
     Effect, Id, Millis, Moment, Nonce, Span, Stamp, Tag, WallMillis,
     group::{
         Group, GroupCommand, GroupReply, MOST_STARTS, RAISES_KEPT, WhyNot, apply_group, group_as_read, may_start,
-        may_supersede,
+        may_start_as, may_supersede,
     },
     record::About,
 };
@@ -31,9 +31,11 @@ struct Cell {
 
 impl Cell {
     fn made() -> Self {
-        let mut cell = Self { group: None, now: NOW };
+        // Its epochs go on from the time when it is made.
+        let mut cell = Self { group: None, now: Stamp(1) };
         let made = cell.ask(&GroupCommand::Create { about: about(), parent: None });
         assert_eq!(made, GroupReply::Made { epoch: 1, already: false });
+        cell.now = NOW;
         cell
     }
 
@@ -149,7 +151,30 @@ fn a_closed_group_is_kept_as_long_as_was_said_and_starts_nothing() {
     assert_eq!(cell.ask(&create), GroupReply::Refused(WhyNot::Closed));
     cell.now = NOW.plus(Millis(100));
     assert!(group_as_read(cell.group.as_ref().unwrap(), cell.now).is_none());
-    assert_eq!(cell.ask(&create), GroupReply::Made { epoch: 1, already: false });
+    // No epoch of its earlier life is one of the new.
+    assert_eq!(cell.ask(&create), GroupReply::Made { epoch: NOW.0 + 100, already: false });
+    assert_eq!(may_start(cell.group.as_ref(), 1, cell.now), Err(WhyNot::Superseded { current: NOW.0 + 100 }));
+}
+
+/// The newer turn takes up what an older one had started. Asked again, the supersede tells of the older start as before;
+/// one turn that starts a member again has still one start of it.
+#[test]
+fn a_report_said_again_is_the_same_although_the_member_was_taken_up() {
+    let mut cell = Cell::made();
+    let started = cell.start(1, 1, Effect::Compensatable);
+    assert_eq!(started, GroupReply::Started { ordinal: 1, already: false });
+    let first = cell.raise(7);
+    for attempt in [2, 3] {
+        let start = GroupCommand::Start { member: id(1), attempt, epoch: 2, effect: Effect::Compensatable };
+        assert!(matches!(cell.ask(&start), GroupReply::Started { already: false, .. }));
+    }
+    let again = cell.raise(7);
+    let reports = [first, again].map(|reply| {
+        let GroupReply::Raised { epoch, started, .. } = reply else { panic!("{reply:?}") };
+        (epoch, started)
+    });
+    assert_eq!(reports[0], reports[1]);
+    assert_eq!(cell.group.as_ref().unwrap().starts.len(), 2);
 }
 
 /// Without a bound the record of a busy group would grow until no store took it.
@@ -162,6 +187,8 @@ fn a_group_lists_so_many_starts_and_no_more() {
         assert!(matches!(cell.ask(&start), GroupReply::Started { .. }));
     }
     assert_eq!(cell.start(1, 1, Effect::Compensatable), GroupReply::Refused(WhyNot::Full));
+    assert_eq!(may_start_as(cell.group.as_ref(), 1, Effect::Compensatable, NOW), Err(WhyNot::Full));
+    assert_eq!(may_start_as(cell.group.as_ref(), 1, Effect::Unsafe, NOW), Ok(()), "it is not listed");
 }
 
 /// Every order of starts, supersedes, a commit, an unwind and a close, six long: a start is let through or refused, what

@@ -132,6 +132,25 @@ impl Engine {
                 asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
             }
         }
+        // Set apart, as all that is rare.
+        let before = match &asked.verdict {
+            Verdict::Fenced => Box::pin(self.let_through_before(prepared, nonce, &asked.carried)).await?,
+            Verdict::WindowClosed { .. }
+            | Verdict::Mismatch
+            | Verdict::Replay(_)
+            | Verdict::InFlight { .. }
+            | Verdict::InDoubt { .. }
+            | Verdict::Refused(_)
+            | Verdict::Execute(_) => None,
+        };
+        let prepared = before.as_ref().unwrap_or(prepared);
+        if before.is_some() {
+            let unsettled = asked.carried.unsettled;
+            let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
+            asked.running = None;
+            asked = Box::pin(self.ask(prepared, nonce, Room::AsItIs, sent_at)).await.map_err(still)?;
+            asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
+        }
         let Asked { verdict, carried, running, sent } = asked;
         match verdict {
             Verdict::Execute(grant) => {

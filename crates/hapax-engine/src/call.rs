@@ -196,9 +196,13 @@ impl Prepared {
         })
     }
 
-    /// The same call under the name of another.
+    /// The same call under the name of another. Who asks stays who asks.
     pub(crate) fn named_like(self, other: Self) -> Self {
-        Self { id: other.id, key: other.key, scope: other.scope, about: other.about, ..self }
+        let mut scope = other.scope;
+        if scope.principal != self.scope.principal {
+            Arc::make_mut(&mut scope).principal.clone_from(&self.scope.principal);
+        }
+        Self { id: other.id, key: other.key, scope, about: OnceLock::new(), ..self }
     }
 
     pub(crate) fn tied(&mut self, change: impl FnOnce(&mut Ties)) {

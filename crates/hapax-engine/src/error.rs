@@ -83,6 +83,9 @@ pub enum OnceError<E> {
     InDoubt { id: Id },
     #[error("it cannot run now: {}; try again with the same key in {}", .0.reason, .0.retry_after)]
     Refused(Refusal),
+    /// The group of the call does not let it start, for another reason than a newer turn.
+    #[error(transparent)]
+    NotLetStart(crate::group::GroupError),
     /// A newer epoch of the group has overtaken this caller.
     #[error("a newer turn has overtaken this call; do not retry it [HX0012]")]
     Superseded,

@@ -271,6 +271,9 @@ mod tests {
     #[test]
     fn every_damaged_byte_is_noticed() {
         let good = written("host1.dc1:12345", 3_000);
+        // The Python package writes and reads the same file.
+        let bytes = "hapax-keys 1\nclient host1.dc1:12345\nreserved 3000\ncheck cc6ea564aa227bdc\n";
+        assert_eq!(good, bytes);
         assert_eq!(parsed(good.as_bytes()), Ok(("host1.dc1:12345".to_owned(), 3_000)));
         for at in 0..good.len() {
             for bit in 0..8 {

@@ -152,7 +152,14 @@ impl Inner {
         if envelope.kind == Kind::OPERATION {
             return Ok(0);
         }
-        if envelope.gone.is_some_and(|gone| gone.resolve(snapshot.stamp) <= snapshot.now) {
+        let over = |due: Option<hapax_store::Due>| due.is_some_and(|due| due.resolve(snapshot.stamp) <= snapshot.now);
+        // The beats of a session are due after their time, and go unless one of them is still being answered.
+        let gone = if envelope.kind == Kind::BEAT {
+            over(envelope.expiry) && !self.is_session_alive(id).await?
+        } else {
+            over(envelope.gone)
+        };
+        if gone {
             let swapped = self.in_time("swap", self.store.swap(id, snapshot.version, None)).await?;
             return Ok(usize::from(matches!(swapped, Swap::Swapped { .. })));
         }

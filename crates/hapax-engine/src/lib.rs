@@ -54,7 +54,7 @@ mod tools;
 
 pub use activity::{
     Activity, ActivityError, ActivityStream, Answered, Carrier, Claimed, EffectState, NoAnswer, Outgoing, Performed,
-    Place, Provider, ProviderError, Providers, RunEffect, StreamBegun,
+    Place, Provider, ProviderError, Providers, RunEffect, StreamBegun, StreamClaimed, stream_broken, stream_end,
 };
 pub use ambient::{Entropy, EntropyError, SeededEntropy, SystemEntropy, SystemWallClock, WallClock};
 pub use beats::{BeatError, BeatSession, Gathered, SessionBeat};

@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, panic::AssertUnwindSafe};
 
-use hapax_core::{Body, Id, Outcome, OutcomeClass, Verdict, policy::Mode};
+use hapax_core::{Body, Id, Outcome, OutcomeClass, Verdict, group::WhyNot, policy::Mode};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     decide::{Decision, Unprotected},
     engine::Engine,
     error::{EngineError, OnceError},
+    group::GroupError,
     leased::Settled,
     recorded::{given_again, message_of, recorded_failure, recorded_value},
     steps::Stepped,
@@ -69,6 +70,7 @@ impl Call {
                 let unrecorded = why == Unprotected::StoreGone;
                 Ok(OnceDone { value, replayed: false, joined: false, attempt, unrecorded })
             }
+            Decision::Told(Begun::Told(Verdict::Fenced)) => Err(self.engine.fenced(prepared).await),
             Decision::Told(told) => told_instead(prepared.id, told),
         }
     }
@@ -86,6 +88,16 @@ pub(crate) fn told_instead<T: DeserializeOwned, E>(id: Id, told: Begun) -> Resul
 }
 
 impl Engine {
+    /// What a call that was not let start is told: overtaken, unless its group has another reason.
+    pub(crate) async fn fenced<E>(&self, prepared: &Prepared) -> OnceError<E> {
+        match self.why_fenced(prepared).await {
+            Ok(Some(GroupError::Refused { why: WhyNot::Superseded { .. }, .. }) | None) => OnceError::Superseded,
+            Ok(Some(refused)) => OnceError::NotLetStart(refused),
+            // It was refused; only the reason cannot be had now.
+            Err(_) => OnceError::Superseded,
+        }
+    }
+
     async fn run<T, E, F, Fut>(
         &self,
         prepared: &Prepared,

@@ -125,6 +125,45 @@ async fn with_the_store_down_a_message_rests_and_is_then_handled_once() {
     assert!(letters.0.lock().is_empty());
 }
 
+/// A handler takes three times as long as the server waits for an acknowledgement. It says that it is still at it, so the
+/// server delivers nothing a second time.
+#[tokio::test]
+async fn a_handler_that_takes_longer_than_the_server_waits_is_delivered_its_message_once() {
+    let nats = Nats::start();
+    let (bus, engine) = (bus(nats.port()).await, engine(nats.port()).await);
+    let (orders, seen) = (orders(&bus).await, Seen::default());
+    let config = async_nats::jetstream::consumer::pull::Config {
+        durable_name: Some("mailer".into()),
+        ack_wait: Duration::from_secs(2),
+        max_deliver: 5,
+        ..Default::default()
+    };
+    let mut consumer = orders.get_or_create_consumer("mailer", config).await.unwrap();
+    let options = seen.options(Effect::Irreversible);
+    let guarded = Guarded::new(&engine, "acme", consumer.clone(), Arc::new(Letters::default()), options).unwrap();
+    bus.publish("orders.new", "one".into()).await.unwrap().await.unwrap();
+    let handled = Arc::new(AtomicU64::new(0));
+    let end = {
+        let seen = seen.clone();
+        async move { eventually("it is acknowledged", || seen.any(|settle| *settle == Settle::Ack)).await }
+    };
+    let counted = Arc::clone(&handled);
+    let handler = move |_| {
+        counted.fetch_add(1, SeqCst);
+        async {
+            // The server's time cannot be moved, so this one is waited for.
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            Ok(())
+        }
+    };
+    guarded.run(4, handler, end).await;
+    assert_eq!(handled.load(SeqCst), 1);
+    let settled: Vec<u32> = seen.0.lock().iter().map(|(message, _)| message.delivery).collect();
+    assert_eq!(settled, [1], "delivered once");
+    let info = consumer.info().await.unwrap();
+    assert_eq!((info.delivered.consumer_sequence, info.num_redelivered), (1, 0), "the server says so, too");
+}
+
 /// The handler is done, and its outcome cannot be recorded. Whoever acknowledged now would lose the message if the process
 /// ended; whoever handled it again would do it twice.
 #[tokio::test]

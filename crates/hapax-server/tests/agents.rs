@@ -42,19 +42,19 @@ async fn a_superseded_turns_late_call_is_fenced_before_its_effect() {
     let daemon = Setup::default().start().await;
     let client = daemon.client();
     let first = turn(&client, "talk").await;
-    assert_eq!(first["epoch"], 1);
+    let epoch = first["epoch"].as_u64().unwrap();
     assert_eq!(turn(&client, "talk").await, first, "found, not made again");
     let running = begin(&client, json!({ "key": "running", "turn": first, "effect": "compensatable" })).await.1;
     let nonce = "ab".repeat(16);
     let newer = fine(&client, &at(&first, ":supersede"), json!({ "nonce": nonce })).await;
-    assert_eq!((newer["epoch"].as_u64(), newer["already"].as_bool()), (Some(2), Some(false)));
+    assert_eq!((newer["epoch"].as_u64(), newer["already"].as_bool()), (Some(epoch + 1), Some(false)));
     assert_eq!(newer["started"][0]["operation"], running["operation"]);
     assert_eq!(newer["started"][0]["progress"], "running");
     let again = fine(&client, &at(&first, ":supersede"), json!({ "nonce": nonce })).await;
-    assert_eq!((again["epoch"].as_u64(), again["already"].as_bool()), (Some(2), Some(true)), "raised once");
+    assert_eq!((again["epoch"].as_u64(), again["already"].as_bool()), (Some(epoch + 1), Some(true)), "raised once");
     let (status, late) = begin(&client, json!({ "key": "refund-123", "turn": first })).await;
     assert_eq!((status, late["code"].as_str()), (409, Some("HX0012")), "{late}");
-    let second = json!({ "group": newer["group"], "epoch": 2 });
+    let second = json!({ "group": newer["group"], "epoch": newer["epoch"] });
     let (_, wire) = begin(&client, json!({ "key": "wire", "turn": second, "effect": "irreversible" })).await;
     assert_eq!(wire["verdict"], "execute");
     // Money is on its way for good: the group says why it may not be superseded.
@@ -62,7 +62,7 @@ async fn a_superseded_turns_late_call_is_fenced_before_its_effect() {
     assert_eq!(view["may_supersede"]["allowed"], false, "{view}");
     assert!(view["may_supersede"]["reason"].as_str().unwrap().contains("irreversible"), "{view}");
     assert_eq!(view["committed"]["by"], wire["operation"]);
-    for (verb, body) in [(":supersede", json!({})), (":absorb", json!({ "epoch": 2 }))] {
+    for (verb, body) in [(":supersede", json!({})), (":absorb", json!({ "epoch": newer["epoch"] }))] {
         let (status, said) = post(&client, &at(&first, verb), body).await;
         assert_eq!((status, said["code"].as_str()), (409, Some("HX0090")), "{verb}: {said}");
     }
@@ -71,11 +71,93 @@ async fn a_superseded_turns_late_call_is_fenced_before_its_effect() {
     let forced = fine(&client, &at(&queued, ":force_complete"), json!({ "name": "talk-3" })).await;
     let (_, view) = ask(&client, "GET", &at(&forced, ""), Value::Null).await;
     assert_eq!(view["parent"], queued["group"]);
-    fine(&client, &at(&forced, ":absorb"), json!({ "epoch": 1 })).await;
+    fine(&client, &at(&forced, ":absorb"), json!({ "epoch": forced["epoch"] })).await;
     fine(&client, &at(&forced, ":commit"), json!({})).await;
     fine(&client, &at(&forced, ":close"), json!({})).await;
     let (status, closed) = begin(&client, json!({ "key": "late", "turn": forced })).await;
-    assert_eq!(status, 409, "{closed}");
+    // Nobody has overtaken it: the reason is the group's, and it is said.
+    assert_eq!((status, closed["code"].as_str()), (409, Some("HX0090")), "{closed}");
+    assert!(closed["detail"].as_str().unwrap().contains("closed"), "{closed}");
+}
+
+/// A stream is recorded by its start and its end. Whoever asks for it later is told what it was, or may call again where
+/// the policy says so and that does no harm.
+#[tokio::test]
+async fn a_stream_is_recorded_by_its_start_and_its_end() {
+    let daemon = Setup::default().start().await;
+    let client = daemon.client();
+    let claim = |node: &str, effect: &str| json!({ "run": "r", "node": node, "provider": "llm:chat", "stream": true, "wait_ms": 0, "effect": effect });
+    let end = |ticket: &Value, how: Value| {
+        let mut said = how;
+        said["token"] = ticket["token"].clone();
+        (format!("/v1/activities/{}:end", ticket["operation"].as_str().unwrap()), said)
+    };
+    let ticket = fine(&client, "/v1/activities:claim", claim("say", "unsafe")).await;
+    assert_eq!(ticket["verdict"], "execute");
+    let (status, running) = post(&client, "/v1/activities:claim", claim("say", "unsafe")).await;
+    assert_eq!((status, running["code"].as_str()), (409, Some("HX0004")), "its start is recorded");
+    let whole = json!({ "whole": { "status": 200, "length": 5, "digest": "Ab".repeat(32) } });
+    for wrong in [
+        json!({}),
+        json!({ "whole": { "status": 200, "length": 5, "digest": "ab" } }),
+        json!({ "whole": whole["whole"], "broken": "no" }),
+    ] {
+        let (path, said) = end(&ticket, wrong);
+        assert_eq!(post(&client, &path, said).await.0, 400);
+    }
+    let (path, said) = end(&ticket, whole.clone());
+    for _ in 0..2 {
+        fine(&client, &path, said.clone()).await;
+    }
+    let finished = fine(&client, "/v1/activities:claim", claim("say", "unsafe")).await;
+    assert_eq!((finished["verdict"].as_str(), finished["length"].as_u64()), (Some("finished"), Some(5)));
+    assert_eq!(finished["digest"].as_str(), Some("ab".repeat(32).as_str()));
+    // Who asks for its answer is told that there is none to give.
+    let mut plain = claim("say", "unsafe");
+    plain["stream"] = json!(false);
+    assert_eq!(post(&client, "/v1/activities:claim", plain).await.0, 410);
+    // One that broke off is in doubt, unless it may be repeated.
+    for (effect, then) in [("unsafe", 409), ("idempotent", 200)] {
+        let ticket = fine(&client, "/v1/activities:claim", claim(effect, effect)).await;
+        let (path, said) = end(&ticket, json!({ "broken": "the connection was cut" }));
+        fine(&client, &path, said).await;
+        let (status, again) = post(&client, "/v1/activities:claim", claim(effect, effect)).await;
+        assert_eq!(status, then, "{effect}: {again}");
+    }
+}
+
+/// A system that holds ids of its own names its calls by them; a typing mistake in a recipe must not make two calls one.
+#[tokio::test]
+async fn an_activity_is_known_by_a_recipe_and_by_who_asked() {
+    let daemon = Setup::default().start().await;
+    let client = daemon.client();
+    let fields = json!({ "workflow": "wf", "job": "j-1", "topic": "refund", "capability": "pay", "step": 2 });
+    let claim = |node: &str, recipe: Value| json!({ "run": "r", "node": node, "provider": "bank:pay", "wait_ms": 0, "recipe": recipe });
+    let saga = json!({ "name": "cordum.saga", "fields": fields });
+    let first = fine(&client, "/v1/activities:claim", claim("a", saga.clone())).await;
+    let (status, same) = post(&client, "/v1/activities:claim", claim("b", saga)).await;
+    assert_eq!((status, &same["operation"]), (409, &first["operation"]), "wherever it is asked for");
+    for wrong in [
+        json!({ "name": "cordum.sage", "fields": fields }),
+        json!({ "name": "cordum.saga", "fields": { "workflow": "wf" } }),
+        json!({ "name": "cordum.intent", "fields": { "workflow": "w", "step": "s", "operation": "o", "more": 1 } }),
+    ] {
+        assert_eq!(post(&client, "/v1/activities:claim", claim("c", wrong)).await.0, 400);
+    }
+    let both = json!({ "run": "r", "node": "a", "provider": "p", "business_key": "k",
+                       "recipe": { "name": "acf.turn", "fields": { "tenant": "t", "turn": "1" } } });
+    assert_eq!(post(&client, "/v1/activities:claim", both).await.0, 400);
+    // Who asked is recorded, by whatever name the call goes.
+    let by_place = json!({ "run": "r", "node": "z", "provider": "bank:pay" });
+    let by_key = json!({ "run": "r", "node": "z", "provider": "bank:pay", "business_key": "order-1" });
+    let mut asked = Vec::new();
+    for claim in [by_place, by_key] {
+        let ticket = fine(&client, "/v1/activities:claim", claim).await;
+        let id = hapax_core::Id::parse(ticket["operation"].as_str().unwrap()).unwrap();
+        asked.push(daemon.engine.explain(&id).await.unwrap().record.unwrap().about.principal.clone());
+    }
+    assert!(asked[0].is_some());
+    assert_eq!(asked[0], asked[1]);
 }
 
 /// A call to a provider: the key to inject, the recorded answer, what may be tried again, what a run did.
@@ -317,7 +399,7 @@ async fn two_tenants_of_groups_beats_memos_and_runs_never_meet() {
     let (_, view) = ask(&acme, "GET", &at(&mine, ""), Value::Null).await;
     assert_eq!(
         (view["epoch"].as_u64(), view["phase"].as_str(), view["unwinding"].as_bool()),
-        (Some(1), Some("open"), Some(false))
+        (mine["epoch"].as_u64(), Some("open"), Some(false))
     );
     // Runs, beats, memos.
     let call = json!({ "run": "r", "node": "n", "provider": "p", "wait_ms": 0 });

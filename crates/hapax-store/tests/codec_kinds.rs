@@ -257,7 +257,8 @@ fn a_store_is_told_where_to_list_ties_and_until_when_to_keep_them() {
     assert_eq!(of("group-open").gone, None);
     assert!(of("group-closing").lease_end.is_some(), "or nobody would go on with a closing that was cut short");
     assert_eq!(of("group-closed").gone, Some(Due::At(Stamp(1_700_086_400_000))));
-    assert_eq!(of("beats").gone, Some(Due::At(Stamp(1_700_000_060_002))), "gone when the last beat is");
+    assert_eq!(of("beats").expiry, Some(Due::At(Stamp(1_700_000_060_002))), "due when the last beat is");
+    assert_eq!(of("beats").gone, None, "a sealed beat may still be answered, which somebody has to look at");
     assert_eq!(of("memo-inline").gone, Some(Due::At(Stamp(1_700_086_400_000))));
 }
 

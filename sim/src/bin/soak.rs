@@ -33,13 +33,15 @@ const SOAKS: &[Soak] = &[
         name: "simulation",
         what: "whole worlds: engines, callers, a provider, everything that can go wrong",
         run: simulation,
-        again: |seed| format!("HAPAX_SEED={seed} cargo test -p hapax-sim --test simulation one_seed -- --nocapture"),
+        again: |seed| {
+            format!("HAPAX_SEED={seed} cargo test -p hapax-sim --test all simulation::one_seed -- --nocapture")
+        },
     },
     Soak {
         name: "schedules",
         what: "schedules of waiters, gate and cancellation around one key",
         run: |seed| world::schedule::run(seed).map(|_| ()),
-        again: |seed| format!("HAPAX_SEED={seed} cargo test -p hapax-sim --test schedules one_seed"),
+        again: |seed| format!("HAPAX_SEED={seed} cargo test -p hapax-sim --test all schedules::one_seed"),
     },
     Soak {
         name: "histories",

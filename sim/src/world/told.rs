@@ -83,7 +83,7 @@ pub(super) fn once(done: &Result<OnceDone<String>, OnceError<Classified<String>>
             OnceError::Mismatch => Told::Mismatch,
             OnceError::InDoubt { .. } => Told::InDoubt,
             OnceError::Refused(refusal) => refused(refusal),
-            OnceError::Superseded => Told::Superseded,
+            OnceError::Superseded | OnceError::NotLetStart(_) => Told::Superseded,
             OnceError::WindowClosed { .. } => Told::WindowClosed,
             OnceError::AlreadyCompleted { digest, .. } => {
                 Told::Replay { digests: vec![*digest], text: None, joined: false }

@@ -50,7 +50,8 @@ async fn refund(
         }
         Ok::<_, Failed>(what)
     };
-    Ok(tool(effect).run(engine, turn, &json!({ "order": order, "why": why }), run).await?.value)
+    let args = json!({ "order": order, "why": why }).to_string();
+    Ok(tool(effect).run(engine, turn, &args, run).await?.value)
 }
 
 /// Asks until there is an answer, as a workflow does that was restarted.

@@ -94,3 +94,55 @@ pub async fn a_beat_is_forgotten_when_its_time_is_over(stage: &Stage) {
     assert_ne!(new(session.gather(&["m1"]).await.unwrap()), beat);
     assert!(matches!(session.seal(&beat).await, Err(BeatError::Beat(_))), "an old handle does not reach the new beat");
 }
+
+/// A beat takes a quarter of an hour to answer, and one of its messages is delivered again in the meantime. It belongs to
+/// that beat for as long as the beat is being answered, or the turn would run twice.
+pub async fn a_beat_is_not_forgotten_while_it_is_answered(stage: &Stage) {
+    for sweeps in [false, true] {
+        let world = stage.world().await;
+        let engine = world.engine();
+        let session = engine.beats("acme", "s1").unwrap();
+        let gathered = new(session.gather(&["m1", "m2"]).await.unwrap());
+        let sealed = session.seal(&gathered).await.unwrap();
+        let answering = begin(session.call(&sealed).unwrap().effect(Effect::Unsafe)).await;
+        for _ in 0..5 {
+            world.jump(180_000).await;
+            assert!(answering.renew(&engine).await.unwrap().is_done());
+            if sweeps {
+                engine.sweep().await.unwrap();
+            }
+            assert_eq!(known(session.gather(&["m1"]).await.unwrap()), sealed);
+        }
+        assert!(answering.complete(&engine, done("\"hello\"")).await.unwrap().is_done());
+        world.jump(30_000).await;
+        let redelivered = known(session.gather(&["m2"]).await.unwrap());
+        assert!(never(session.call(&redelivered).unwrap().effect(Effect::Unsafe)).await.unwrap().replayed);
+        // Its answer is not kept for ever, and so neither is the beat.
+        world.jump(3_600_000).await;
+        engine.sweep().await.unwrap();
+        assert_ne!(new(session.gather(&["m1"]).await.unwrap()), sealed);
+    }
+}
+
+/// A beat and a session have their limits, and whoever runs into one is told which.
+pub async fn a_beat_and_a_session_have_their_limits(stage: &Stage) {
+    use hapax_core::beat::{MOST_BEATS, MOST_MESSAGES, NoBeat};
+    let world = stage.world().await;
+    let session = session(&world, "acme");
+    let names: Vec<String> = (0..=MOST_MESSAGES).map(|number| format!("m{number}")).collect();
+    let messages: Vec<&str> = names.iter().map(String::as_str).collect();
+    let told = session.gather(&messages).await.unwrap_err();
+    assert!(matches!(told, BeatError::Beat(NoBeat::TooMany)), "{told}");
+    let beat = new(session.gather(&messages[..MOST_MESSAGES]).await.unwrap());
+    let told = session.absorb(&beat, &["one-more"]).await.unwrap_err();
+    assert!(matches!(told, BeatError::Beat(NoBeat::TooMany)), "{told}");
+    for number in 1..MOST_BEATS {
+        let _gathered = new(session.gather(&[&format!("x{number}")]).await.unwrap());
+    }
+    let told = session.gather(&["one-more"]).await.unwrap_err();
+    assert!(matches!(told, BeatError::Beat(NoBeat::Full)), "{told}");
+    // What is known is found all the same, and there is room again when their time is over.
+    assert_eq!(known(session.gather(&["x7"]).await.unwrap()).size(), 1);
+    world.jump(3_600_000).await;
+    let _gathered = new(session.gather(&["one-more"]).await.unwrap());
+}

@@ -404,3 +404,85 @@ pub async fn a_plan_whose_last_step_was_seen_to_lets_its_group_go(stage: &Stage)
         assert!(matches!(phase, GroupPhase::Closed { .. }), "{phase:?}");
     }
 }
+
+/// Two runs charge the same order. The first is told 503 and goes away, the second succeeds. Undoing the first must not
+/// give back what the second took, and undoing both gives it back once.
+pub async fn undoing_one_group_leaves_what_another_did_alone(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (first, turn) = group(&engine, "run-a").await;
+    let (second, later) = super::group(&engine, "run-b").await;
+    let charge = |turn: &Turn| member(&engine, "order-17", turn).compensated_by("undo", &1);
+    let busy = begin(charge(&turn)).await;
+    assert!(busy.fail(&engine, retryable("503")).await.unwrap().is_done());
+    assert_eq!(pay(charge(&later), "charged").await.unwrap().attempt, 2);
+    let undone: Arc<Undone> = Arc::default();
+    let inverses = inverses(&undone, Effect::Unsafe);
+    assert_eq!(plan_of(first.unwind(&inverses).await.unwrap()), (Unwinding::None, vec![]));
+    assert!(undone.asked.lock().is_empty());
+    assert_eq!(plan_of(second.unwind(&inverses).await.unwrap()).0, Unwinding::Completed);
+    assert_eq!(undone.ordinals(), [1]);
+}
+
+/// An order whose first attempt failed in a run is charged again by a call of no run at all. That call is nobody's to
+/// fence, and nobody's to undo.
+pub async fn a_call_of_no_group_is_neither_fenced_nor_undone_by_the_one_before_it(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "run-a").await;
+    let busy = begin(member(&engine, "order-17", &turn).compensated_by("undo", &1)).await;
+    assert!(busy.fail(&engine, retryable("503")).await.unwrap().is_done());
+    let plain = pay(call(&engine, "order-17").effect(Effect::Compensatable), "charged").await.unwrap();
+    assert_eq!(plain.attempt, 2);
+    let undone: Arc<Undone> = Arc::default();
+    let unwound = group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap();
+    assert_eq!(plan_of(unwound), (Unwinding::None, vec![]));
+    assert!(undone.asked.lock().is_empty());
+}
+
+/// A group did what nobody has said how to undo. "Nothing to undo" would be a lie; it is told that it stands.
+pub async fn what_no_inverse_was_declared_for_is_not_nothing(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let nothing = Compensations::default();
+    // It has only looked, or failed: there is really nothing.
+    let (looked, turn) = group(&engine, "looked").await;
+    pay(super::member(&engine, "look", &turn, Effect::Pure), "seen").await.unwrap();
+    let declined = super::member(&engine, "declined", &turn, Effect::Unsafe);
+    let refused = declined.once(|_| async { Err::<String, _>(Classified::lasting("no".to_owned())) }).await;
+    assert!(refused.is_err());
+    assert_eq!(plan_of(looked.unwind(&nothing).await.unwrap()), (Unwinding::None, vec![]));
+
+    for effect in [Effect::Unsafe, Effect::Idempotent, Effect::Compensatable, Effect::Irreversible] {
+        let (acted, turn) = super::group(&engine, &format!("acted-{effect}")).await;
+        pay(super::member(&engine, &format!("act-{effect}"), &turn, effect), "done").await.unwrap();
+        // Long after what was recorded of it would have gone by itself.
+        if matches!(effect, Effect::Compensatable | Effect::Irreversible) {
+            world.jump(200 * 86_400_000).await;
+            engine.sweep().await.unwrap();
+        }
+        let unwound = acted.unwind(&nothing).await.unwrap();
+        assert_eq!(plan_of(unwound), (Unwinding::Failed, vec![]), "{effect}");
+        assert_eq!(acted.plan().await.unwrap().unwrap().without, 1, "{effect}");
+    }
+    // Beside what was undone it makes the undoing a partial one.
+    let (both, turn) = super::group(&engine, "both").await;
+    pay(member(&engine, "booked", &turn).compensated_by("undo", &1), "B").await.unwrap();
+    pay(member(&engine, "mailed", &turn), "M").await.unwrap();
+    let undone: Arc<Undone> = Arc::default();
+    let (state, steps) = plan_of(both.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap());
+    assert_eq!((state, steps), (Unwinding::Partial, vec![(1, StepState::Done)]));
+}
+
+/// The only inverse of a group fails for good: nothing was undone, and that is what is said.
+pub async fn an_undoing_of_which_nothing_came_is_called_failed(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    pay(member(&engine, "a", &turn).compensated_by("fails", &1), "A").await.unwrap();
+    let fails = Compensations::default()
+        .on("fails", Effect::Unsafe, |_| async { Err(UndoError::lasting("already shipped".to_owned())) });
+    let unwound = group.unwind(&fails).await.unwrap();
+    assert!(unwound.is_over());
+    assert_eq!(plan_of(unwound), (Unwinding::Failed, vec![(1, StepState::Failed)]));
+}

@@ -25,7 +25,7 @@ pub async fn a_superseded_turns_late_call_is_fenced_before_its_effect(stage: &St
         let engine = world.engine();
         let (group, old) = group(&engine, "talk").await;
         let superseded = group.supersede().await.unwrap();
-        assert_eq!((superseded.turn.epoch(), superseded.started.len()), (2, 0));
+        assert_eq!((superseded.turn.epoch(), superseded.started.len()), (old.epoch() + 1, 0));
         let late = never(member(&engine, "refund-123", &old, effect)).await;
         assert!(matches!(late, Err(OnceError::Superseded)), "{late:?}");
         assert_eq!(state(&engine, &id(&engine, "refund-123")).await, StateName::Absent);
@@ -111,7 +111,8 @@ pub async fn g4_nothing_starts_once_the_group_is_being_undone(stage: &Stage) {
         let unwound = group.unwind(&hapax_engine::Compensations::default()).await.unwrap();
         assert!(unwound.is_over(), "{unwound:?}");
         assert!(matches!(admitted.start(&engine).await.unwrap(), Stepped::Fenced), "{effect}");
-        assert!(matches!(never(member(&engine, "late", &turn, effect)).await, Err(OnceError::Superseded)), "{effect}");
+        let late = never(member(&engine, "late", &turn, effect)).await;
+        assert!(matches!(late, Err(OnceError::NotLetStart(_))), "{effect}: {late:?}");
         assert_eq!(state(&engine, &id(&engine, "late")).await, StateName::Absent);
     }
 }
@@ -175,4 +176,72 @@ pub async fn what_lapsed_after_its_start_is_reported_although_it_is_open(stage: 
         let reported: Vec<_> = reported.iter().map(|reported| (reported.member, reported.progress)).collect();
         assert_eq!(reported, [(lost.id(), Progress::Open)], "{effect}: not {}", admitted.id());
     }
+}
+
+/// A start is written and listed, and the answer is lost. The newer turn is told of it; then its caller says it again with
+/// its nonce. What was reported must not be refused as well: the caller gets the ticket that it was given before.
+pub async fn a_reported_start_is_not_refused_to_the_caller_that_says_it_again(stage: &Stage) {
+    for lapses in [false, true] {
+        let world = stage.world().await;
+        let engine = world.engine();
+        let (group, turn) = group(&engine, "talk").await;
+        let call = || member(&engine, "k", &turn, Effect::Compensatable);
+        let unheard = ticket(call().begin_with(Nonce([9; 16])).await.unwrap());
+        let reported = group.supersede().await.unwrap().started;
+        assert_eq!(reported.iter().map(|reported| reported.member).collect::<Vec<_>>(), [unheard.id()]);
+        if lapses {
+            world.jump(3_600_000).await;
+            engine.sweep().await.unwrap();
+        }
+        let again = ticket(call().begin_with(Nonce([9; 16])).await.unwrap());
+        assert_eq!(again.token(), unheard.token());
+        // Anybody else of that turn is still refused.
+        let other = call().begin_with(Nonce([8; 16])).await.unwrap();
+        assert!(matches!(other, Begun::Told(Verdict::Fenced | Verdict::InFlight { .. })), "{other:?}");
+        assert!(again.complete(&engine, done("paid")).await.unwrap().is_done());
+        assert_eq!(soon(engine.follow(&unheard.id())).await.unwrap(), Progress::Committed);
+    }
+}
+
+/// The same with a group that is being undone: it waits for what is listed, so that must be allowed to come to its end.
+pub async fn a_listed_start_can_be_said_again_while_its_group_is_undone(stage: &Stage) {
+    for effect in LISTED {
+        let world = stage.world().await;
+        let engine = world.engine();
+        let (group, turn) = group(&engine, "saga").await;
+        let call = || member(&engine, "k", &turn, effect).compensated_by("undo", &1);
+        let unheard = ticket(call().begin_with(Nonce([9; 16])).await.unwrap());
+        let no_patience = hapax_engine::UnwindOptions { wait: std::time::Duration::ZERO, ..Default::default() };
+        let undo = hapax_engine::Compensations::default().on("undo", Effect::Unsafe, |_| async { Ok(()) });
+        let not_yet = group.unwind_with(&undo, no_patience).await.unwrap();
+        assert_eq!(not_yet, hapax_engine::Unwound::NotYet(vec![(unheard.id(), Progress::Running)]));
+        let again = ticket(call().begin_with(Nonce([9; 16])).await.unwrap());
+        assert!(again.complete(&engine, done("1")).await.unwrap().is_done());
+        let unwound = group.unwind_with(&undo, no_patience).await.unwrap();
+        assert!(unwound.is_over(), "{effect}: {unwound:?}");
+    }
+}
+
+/// A start is marked, and the store is gone before the group can be asked. By the time it is asked again the turn was
+/// superseded: the group had never let it through, so nobody is left in doubt.
+pub async fn a_start_that_was_never_listed_leaves_no_doubt_when_it_is_said_again(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "talk").await;
+    let ticket = begin(member(&engine, "k", &turn, Effect::Compensatable).not_started()).await;
+    let gate = world.store.hold_swaps();
+    let starting = tokio::spawn({
+        let (engine, ticket) = (engine.clone(), ticket.clone());
+        async move { ticket.start(&engine).await }
+    });
+    world.settle().await;
+    world.store.hold_nothing();
+    world.store.mood(Mood::Down);
+    gate.add_permits(100);
+    assert!(soon(starting).await.unwrap().is_err());
+    world.store.mood(Mood::Well);
+    assert!(group.supersede().await.unwrap().started.is_empty());
+    assert!(matches!(ticket.start(&engine).await.unwrap(), Stepped::Fenced));
+    world.jump(3_600_000).await;
+    assert_eq!(state(&engine, &ticket.id()).await, StateName::Absent);
 }

@@ -1,5 +1,5 @@
 //! Stories of agents and workflows that hold on every store of level *full*: groups, turns, beats, compensation, memos,
-//! activities, tools. Each is told once, here, and acted out on each store by that store's own tests.
+//! activities, tools, messages, jobs. Each is told once, here, and acted out on each store by that store's own tests.
 //!
 //! In memory time stands still and jumps; on a real server it passes, and [`Shifted`] lets it jump.
 
@@ -12,6 +12,8 @@ pub mod activities;
 pub mod beats;
 pub mod compensation;
 pub mod fences;
+pub mod guard;
+pub mod jobs;
 pub mod memos;
 pub mod races;
 pub mod refund;
@@ -83,6 +85,8 @@ macro_rules! stories {
                 a_partial_overlap_names_the_beats_and_what_is_unanswered
                 nothing_is_absorbed_into_a_committed_turn
                 a_beat_is_forgotten_when_its_time_is_over
+                a_beat_is_not_forgotten_while_it_is_answered
+                a_beat_and_a_session_have_their_limits
             ]
             compensation [
                 a_saga_is_undone_from_its_last_step_to_its_first
@@ -99,6 +103,10 @@ macro_rules! stories {
                 a_member_that_is_run_again_is_undone_once
                 an_activity_is_undone_with_what_its_provider_answered
                 a_plan_whose_last_step_was_seen_to_lets_its_group_go
+                undoing_one_group_leaves_what_another_did_alone
+                a_call_of_no_group_is_neither_fenced_nor_undone_by_the_one_before_it
+                what_no_inverse_was_declared_for_is_not_nothing
+                an_undoing_of_which_nothing_came_is_called_failed
             ]
             fences [
                 a_superseded_turns_late_call_is_fenced_before_its_effect
@@ -109,6 +117,17 @@ macro_rules! stories {
                 a_start_that_cannot_ask_its_group_does_not_run_and_is_taken_back
                 what_lapsed_after_its_start_is_reported_although_it_is_open
                 an_overtaken_caller_leaves_no_earlier_begin_of_its_own_behind
+                a_reported_start_is_not_refused_to_the_caller_that_says_it_again
+                a_listed_start_can_be_said_again_while_its_group_is_undone
+                a_start_that_was_never_listed_leaves_no_doubt_when_it_is_said_again
+            ]
+            guard [
+                a_message_that_was_handled_is_not_handled_by_the_next_consumer
+                a_doubtful_message_ends_with_a_person
+            ]
+            jobs [
+                a_submission_survives_the_restart_of_either_side
+                accepted_and_rejected_have_times_of_their_own
             ]
             memos [
                 a_declaration_that_is_not_understood_is_refused
@@ -126,6 +145,8 @@ macro_rules! stories {
                 a_turn_group_bounds_what_counts_as_the_same_action
                 what_names_the_call_has_to_be_there
                 a_tool_is_undone_by_what_it_declared
+                what_identifies_a_call_beside_its_business_key_is_guarded
+                long_numbers_are_not_rounded_into_one
             ]
             turns [
                 an_irreversible_start_is_a_commit_point_and_says_why
@@ -138,6 +159,9 @@ macro_rules! stories {
                 a_closed_group_goes_after_its_members_and_not_before
                 a_closing_that_was_cut_short_is_gone_on_with_by_the_sweeper
                 a_turn_is_found_again_by_its_number
+                a_supersede_said_again_reports_what_the_newer_turn_has_taken_up
+                a_turn_of_a_forgotten_group_is_none_of_its_namesake
+                a_call_that_is_not_let_start_is_told_why
             ]
         }
     };

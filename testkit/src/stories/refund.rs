@@ -50,7 +50,7 @@ pub(super) fn refund(
         tokio::task::yield_now().await;
         Ok::<_, Failed>(bank.refund(ticket.downstream_key(), &called))
     };
-    async move { Ok(tool.run(&engine, &turn, &args, run).await?.value) }
+    async move { Ok(tool.run(&engine, &turn, &args.to_string(), run).await?.value) }
 }
 
 /// The process of the original turn dies after each of its writes in turn; the restarted one goes on. With the key

@@ -22,7 +22,7 @@ async fn turn(engine: &Engine, name: &str) -> (GroupHandle, Turn) {
 
 async fn run(tool: &Tool, engine: &Engine, turn: &Turn, args: &Value) -> Result<(String, bool), ToolError<Failed>> {
     let answer = format!("refunded {}", args["order_id"]);
-    let done = tool.run(engine, turn, args, move |_| async move { Ok::<_, Failed>(answer) }).await?;
+    let done = tool.run(engine, turn, &args.to_string(), move |_| async move { Ok::<_, Failed>(answer) }).await?;
     Ok((done.value, done.replayed))
 }
 
@@ -56,7 +56,7 @@ pub async fn a_turn_group_bounds_what_counts_as_the_same_action(stage: &Stage) {
     assert!(!run(&other, &engine, &first, &args).await.unwrap().1);
     // Outside of any conversation: once for the tenant.
     for replayed in [false, true] {
-        let call = tool.call_for::<Failed>(&engine, "acme", &args).unwrap();
+        let call = tool.call_for::<Failed>(&engine, "acme", &args.to_string()).unwrap();
         assert_eq!(pay(call, "x").await.unwrap().replayed, replayed);
     }
 }
@@ -91,14 +91,64 @@ pub async fn a_tool_is_undone_by_what_it_declared(stage: &Stage) {
         r#"{"name": "book", "identity": ["/room"], "compensation": {"name": "cancel", "input": "/booking"}}"#;
     let tool = Tool::from_json(declared).unwrap();
     let (group, turn) = turn(&engine, "trip").await;
-    let room = json!({ "room": 7 });
-    let booked = tool.run(&engine, &turn, &room, |_| async { Ok::<_, Failed>(json!({ "booking": "b-1" })) });
+    let room = r#"{ "room": 7 }"#;
+    let booked = tool.run(&engine, &turn, room, |_| async { Ok::<_, Failed>(json!({ "booking": "b-1" })) });
     assert!(!booked.await.unwrap().replayed);
-    let id = tool.call_in::<Failed>(&engine, &turn, &room).unwrap().id().unwrap();
+    let id = tool.call_in::<Failed>(&engine, &turn, room).unwrap().id().unwrap();
     assert_eq!(state(&engine, &id).await, StateName::Committed);
     let cancels = Compensations::default().on("cancel", Effect::Unsafe, |undo| async move {
         assert_eq!(undo.input::<String>()?, "b-1");
         Ok(())
     });
     assert!(group.unwind(&cancels).await.unwrap().is_over());
+}
+
+/// The business key names the order, and the identity the order and the item. Two items of one order are two refunds: the
+/// second is refused under the key of the first, and never answered with what the first was told.
+pub async fn what_identifies_a_call_beside_its_business_key_is_guarded(stage: &Stage) {
+    let engine = stage.engine().await;
+    let (_, turn) = turn(&engine, "talk").await;
+    let declared = r#"{"name": "refund", "business_key": "order:{args.order_id}", "identity": ["/order_id", "/item"]}"#;
+    let tool = Tool::from_json(declared).unwrap();
+    let item = |name: &str| json!({ "order_id": 17, "item": name });
+    assert!(!run(&tool, &engine, &turn, &item("a")).await.unwrap().1);
+    assert!(run(&tool, &engine, &turn, &item("a")).await.unwrap().1);
+    let told = run(&tool, &engine, &turn, &item("b")).await.unwrap_err();
+    assert!(matches!(told, ToolError::Call(OnceError::Mismatch)), "{told}");
+    assert!(run(&tool, &engine, &turn, &json!({ "order_id": 18 })).await.is_err(), "the item has to be there");
+}
+
+/// Two order numbers differ in the last of their twenty digits. A double holds neither, and rounds both to the same: they
+/// stay two orders, in the key, in the identity and in the guard.
+pub async fn long_numbers_are_not_rounded_into_one(stage: &Stage) {
+    let engine = stage.engine().await;
+    let (_, turn) = turn(&engine, "talk").await;
+    let order = |last: u8| format!(r#"{{ "order_id": 9999999999999999999{last}, "amount": 1 }}"#);
+    for declared in [
+        r#"{"name": "by-template", "business_key": "order:{args.order_id}"}"#,
+        r#"{"name": "by-identity", "identity": ["/order_id"]}"#,
+    ] {
+        let tool = Tool::from_json(declared).unwrap();
+        let refund = |args: String| {
+            let (tool, engine, turn) = (tool.clone(), engine.clone(), turn.clone());
+            async move {
+                let done = tool.run(&engine, &turn, &args, |_| async { Ok::<_, Failed>("done".to_owned()) }).await;
+                done.map(|done| done.replayed)
+            }
+        };
+        for last in [0, 1, 2] {
+            assert!(!refund(order(last)).await.unwrap(), "{declared}: {last}");
+            assert!(refund(order(last)).await.unwrap(), "{declared}: {last}");
+        }
+    }
+    let tool = Tool::from_json(r#"{"name": "pay", "business_key": "order:{args.order_id}"}"#).unwrap();
+    let pay =
+        |amount: &str| tool.call_in::<Failed>(&engine, &turn, &format!(r#"{{"order_id": 1, "amount": {amount}}}"#));
+    super::pay(pay("36893488147419103232").unwrap(), "x").await.unwrap();
+    let told = super::never(pay("36893488147419103233").unwrap()).await;
+    assert!(matches!(told, Err(OnceError::Mismatch)), "{told:?}");
+    // What two readers may read in two ways is not read.
+    for unreadable in [r#"{"order_id": 1, "order_id": 2}"#, "order_id", r#"{"order_id": 1"#] {
+        assert!(tool.call_in::<Failed>(&engine, &turn, unreadable).is_err(), "{unreadable}");
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::{Anchor, Effect, Id, Nonce, Span, Stamp, WallMillis, record::About};
 
 pub use command::{GroupCommand, GroupReply, GroupStep, WhyNot};
-pub use rules::{apply_group, group_as_read, may_have_started, may_start, may_supersede};
+pub use rules::{apply_group, group_as_read, may_have_started, may_start, may_start_as, may_supersede, started_before};
 
 /// How many of the latest supersedes are recognised when they are said again.
 pub const RAISES_KEPT: usize = 8;

@@ -4,7 +4,7 @@ use crate::{Anchor, Effect, Id, Moment, Nonce, Record, Span, Stamp, State, recor
 
 use super::{
     CommitPoint, Group, GroupCommand, GroupPhase, GroupReply, GroupStep, MOST_STARTS, RAISES_KEPT, Raise, Started,
-    WhyNot,
+    WhyNot, is_listed,
 };
 
 /// The group as it reads now, or `None` once its time is over.
@@ -28,6 +28,13 @@ pub fn may_start(group: Option<&Group>, epoch: u64, now: Stamp) -> Result<(), Wh
     still_open(group)
 }
 
+/// As [`may_start`], for an effect of this class: one that has to be listed needs a place in the list as well.
+pub fn may_start_as(group: Option<&Group>, epoch: u64, effect: Effect, now: Stamp) -> Result<(), WhyNot> {
+    may_start(group, epoch, now)?;
+    let full = group.is_some_and(|group| group.starts.len() >= MOST_STARTS);
+    if full && is_listed(effect) { Err(WhyNot::Full) } else { Ok(()) }
+}
+
 /// Whether the group may be superseded, and if not, why.
 pub fn may_supersede(group: Option<&Group>, now: Stamp) -> Result<(), WhyNot> {
     let group = group.and_then(|group| group_as_read(group, now)).ok_or(WhyNot::Absent)?;
@@ -42,20 +49,34 @@ pub fn may_supersede(group: Option<&Group>, now: Stamp) -> Result<(), WhyNot> {
 /// not: an attempt that vanished, or whose owner could not say, may have come to its effect and be open to the next.
 #[must_use]
 pub fn may_have_started(record: &Record) -> bool {
-    let vague = |end: End| match end {
+    match &record.state {
+        State::Pending(pending) if pending.started => true,
+        State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => true,
+        State::Pending(_) | State::Open(_) => vague(record.attempt.end) || was_vague(record),
+    }
+}
+
+/// As [`may_have_started`], of what was begun before this epoch: the epoch it was begun in. That is recorded of the latest
+/// attempt only. Where a newer turn has taken the member up, an earlier attempt counts as one of the turn before.
+#[must_use]
+pub fn started_before(record: &Record, epoch: u64) -> Option<u64> {
+    match record.attempt.epoch {
+        Some(begun) if begun < epoch => may_have_started(record).then_some(begun),
+        Some(_) | None => was_vague(record).then(|| epoch.saturating_sub(1)),
+    }
+}
+
+fn was_vague(record: &Record) -> bool {
+    record.earlier_doubt.is_some() || record.past.iter().any(|past| vague(past.end))
+}
+
+/// Whether an attempt that ended so may have had its effect, although it is open to the next.
+const fn vague(end: End) -> bool {
+    match end {
         End::Lapsed { started } => started,
         End::FailedUnknown | End::Resolved => true,
         // Its owner's word that nothing happened, or it was never let start.
         End::Running | End::Completed | End::Rejected | End::Failed | End::Released | End::TakenOver => false,
-    };
-    match &record.state {
-        State::Pending(pending) if pending.started => true,
-        State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => true,
-        State::Pending(_) | State::Open(_) => {
-            record.earlier_doubt.is_some()
-                || vague(record.attempt.end)
-                || record.past.iter().any(|past| vague(past.end))
-        }
     }
 }
 
@@ -73,10 +94,13 @@ pub fn apply_group(current: Option<&Group>, command: &GroupCommand, moment: Mome
     let Some(group) = read else {
         return match command {
             GroupCommand::Create { about, parent } => {
+                // Epochs go on from the store's time, so that none is given twice although a group was forgotten: a turn
+                // of its earlier life must not be taken for one of this.
+                let epoch = moment.now.0.max(1);
                 let made = Group {
                     about: about.clone(),
                     parent: *parent,
-                    epoch: 1,
+                    epoch,
                     raises: Vec::new(),
                     committed: None,
                     unwinding: false,
@@ -86,7 +110,7 @@ pub fn apply_group(current: Option<&Group>, command: &GroupCommand, moment: Mome
                     absorbed: 0,
                     created_wall: moment.wall,
                 };
-                GroupStep { write: Some(made), reply: GroupReply::Made { epoch: 1, already: false } }
+                GroupStep { write: Some(made), reply: GroupReply::Made { epoch, already: false } }
             }
             GroupCommand::Inherit { .. }
             | GroupCommand::Absorb { .. }
@@ -135,7 +159,8 @@ fn inherit(group: &Group, nonce: Nonce, moment: Moment) -> GroupStep {
     put(next, reply)
 }
 
-/// A start of an older epoch cannot be added once the epoch was raised, so this list is the same whenever it is asked.
+/// A start of an older epoch is neither added nor dropped once the epoch was raised, so this list is the same whenever it
+/// is asked.
 fn older(starts: &[Started], epoch: u64) -> Vec<Started> {
     starts.iter().filter(|start| start.epoch < epoch).copied().collect()
 }
@@ -160,8 +185,9 @@ fn start(group: &Group, member: Id, attempt: u32, epoch: u64, effect: Effect, mo
         return refused(why);
     }
     let mut next = group.clone();
-    // An earlier attempt of the same operation has ended, or is known to its provider by the same key.
-    next.starts.retain(|start| start.member != member);
+    // An earlier attempt of the same operation has ended, or is known to its provider by the same key. What an older
+    // turn has started stays: it was reported, and is reported again when that is asked again.
+    next.starts.retain(|start| start.member != member || start.epoch != epoch);
     if next.starts.len() >= MOST_STARTS {
         return refused(WhyNot::Full);
     }

@@ -37,6 +37,12 @@ impl Pointer {
         Ok(Self { text: text.to_owned(), tokens })
     }
 
+    /// A pointer along these names.
+    pub(crate) fn along(tokens: &[String]) -> Self {
+        let text = tokens.iter().map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1"))).collect();
+        Self { text, tokens: tokens.to_vec() }
+    }
+
     /// The text as it was parsed.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -2,6 +2,7 @@ use serde_json::Value;
 
 use super::canonical;
 use super::key::Key;
+use super::pointer::Pointer;
 
 /// Why a template cannot be parsed, or has no value for some input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum TemplateError {
     /// Only texts, numbers and booleans have one obvious spelling, and an empty text tells nothing apart.
     #[error("the input's `{path}` is {kind} and cannot be part of a key; send a text, number or boolean")]
     Unusable { path: String, kind: &'static str },
+    /// The input has no one reading.
+    #[error("the input is not JSON that all readers read alike; send an object without duplicate members")]
+    Unreadable,
 }
 
 /// A business key's pattern over JSON input, such as `refund:{args.order_id}`. Literal braces are doubled.
@@ -102,6 +106,46 @@ impl Template {
         }
         Ok(Key::made(text))
     }
+}
+
+impl Template {
+    /// As [`key`](Self::key), from the text of the input: a number too big for a double keeps all its digits.
+    pub fn key_of_json(&self, input: &[u8]) -> Result<Key, TemplateError> {
+        let fields = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Literal(_) => None,
+            Piece::Field(path) => Some(Pointer::along(path)),
+        });
+        let fields: Vec<Pointer> = fields.collect();
+        let mut values = canonical::values(input, &fields).ok_or(TemplateError::Unreadable)?.into_iter();
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(literal) => text.push_str(literal),
+                Piece::Field(path) => text.push_str(&spelled(values.next().flatten(), path)?),
+            }
+        }
+        Ok(Key::made(text))
+    }
+}
+
+/// How a value stands in a key, from its canonical form.
+fn spelled(value: Option<Vec<u8>>, path: &[String]) -> Result<String, TemplateError> {
+    let path = || path.join(".");
+    let value = value.ok_or_else(|| TemplateError::Missing { path: path() })?;
+    let kind = match value.first() {
+        Some(b'"') => {
+            let text: String = serde_json::from_slice(&value).map_err(|_| TemplateError::Unreadable)?;
+            if !text.is_empty() {
+                return Ok(text);
+            }
+            "an empty text"
+        }
+        Some(b'n') => "null",
+        Some(b'[') => "a list",
+        Some(b'{') => "an object",
+        Some(_) | None => return String::from_utf8(value).map_err(|_| TemplateError::Unreadable),
+    };
+    Err(TemplateError::Unusable { path: path(), kind })
 }
 
 fn push(text: &mut String, input: &Value, path: &[String]) -> Result<(), TemplateError> {

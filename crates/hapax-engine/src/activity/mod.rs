@@ -28,7 +28,7 @@ use crate::{
 pub use answer::{ActivityError, Answered, NoAnswer, Performed};
 pub use provider::{Carrier, Provider, ProviderError, Providers};
 pub use run::{EffectState, RunEffect};
-pub use stream::{ActivityStream, StreamBegun};
+pub use stream::{ActivityStream, StreamBegun, StreamClaimed, stream_broken, stream_end};
 
 use answer::Failed;
 
@@ -263,6 +263,11 @@ impl Activity {
         self
     }
 
+    /// The call that it comes to.
+    pub const fn as_call(&self) -> &Call {
+        &self.call
+    }
+
     /// The call itself, for whoever guards it in another way.
     pub fn into_call(self) -> Call {
         self.call
@@ -339,6 +344,7 @@ fn failed(error: OnceError<Failed>) -> Result<Performed, ActivityError> {
         OnceError::InDoubt { id } => stopped(OnceError::InDoubt { id }),
         OnceError::Refused(refusal) => stopped(OnceError::Refused(refusal)),
         OnceError::Superseded => stopped(OnceError::Superseded),
+        OnceError::NotLetStart(refused) => stopped(OnceError::NotLetStart(refused)),
         OnceError::WindowClosed { decided } => stopped(OnceError::WindowClosed { decided }),
         OnceError::AlreadyCompleted { digest, reason } => stopped(OnceError::AlreadyCompleted { digest, reason }),
         OnceError::LeaseLost => stopped(OnceError::LeaseLost),

@@ -3,15 +3,17 @@
 use std::{collections::HashMap, sync::Arc};
 
 use hapax_core::{
-    Id, Millis,
-    beat::{Beat, BeatCommand, BeatReply, Beats, Message, NoBeat, apply_beat, beats_as_read},
+    Id, Millis, State, as_read,
+    beat::{Beat, BeatCommand, BeatReply, Beats, Judged, Message, NoBeat, apply_beat, beats_as_read},
+    group_tag,
     identity::{Grammar, Key, Surface, Tenant, recipes::native},
     record::About,
 };
+use hapax_store::{Level, StoreError};
 
 use crate::{
     call::{Call, IntoTenant},
-    engine::Engine,
+    engine::{Engine, Inner},
     error::EngineError,
     group::{GroupError, GroupHandle, Turn},
     quota::NoRoom,
@@ -98,7 +100,8 @@ impl Engine {
         let id = Id::derived("hapax.beats.v1", &[tenant.as_str().as_bytes(), session.as_bytes()]);
         let about = self.inner.about(&surface, &tenant, &key);
         let policy = self.inner.policy(&surface);
-        // A message has to be found for as long as its beat may be under way, and then for as long as its answer is kept.
+        // A message has to be found until its beat is begun, and then for as long as its answer is kept. While it is
+        // answered its operation says that it lives.
         let kept = match policy.success_retention() {
             hapax_core::Span::For(kept) => kept,
             hapax_core::Span::Forever => Millis::from_days(36_500),
@@ -132,7 +135,7 @@ impl BeatSession {
                 unanswered: unanswered.iter().map(|message| named(&names, message)).collect(),
             }),
             BeatReply::Refused(why) => Err(why.into()),
-            BeatReply::Changed { .. } | BeatReply::Sealed { .. } => Err(NoBeat::Unknown.into()),
+            BeatReply::Changed { .. } | BeatReply::Sealed { .. } | BeatReply::Judge(_) => Err(NoBeat::Unknown.into()),
         }
     }
 
@@ -149,9 +152,11 @@ impl BeatSession {
                 Ok((SessionBeat(beat), elsewhere))
             }
             BeatReply::Refused(why) => Err(why.into()),
-            BeatReply::New(_) | BeatReply::Known(_) | BeatReply::Overlap { .. } | BeatReply::Sealed { .. } => {
-                Err(NoBeat::Unknown.into())
-            }
+            BeatReply::New(_)
+            | BeatReply::Known(_)
+            | BeatReply::Overlap { .. }
+            | BeatReply::Sealed { .. }
+            | BeatReply::Judge(_) => Err(NoBeat::Unknown.into()),
         }
     }
 
@@ -172,9 +177,11 @@ impl BeatSession {
         match self.ask(&BeatCommand::Seal { beat: beat.number() }).await? {
             BeatReply::Sealed { beat, already: _ } => Ok(SessionBeat(beat)),
             BeatReply::Refused(why) => Err(why.into()),
-            BeatReply::New(_) | BeatReply::Known(_) | BeatReply::Overlap { .. } | BeatReply::Changed { .. } => {
-                Err(NoBeat::Unknown.into())
-            }
+            BeatReply::New(_)
+            | BeatReply::Known(_)
+            | BeatReply::Overlap { .. }
+            | BeatReply::Changed { .. }
+            | BeatReply::Judge(_) => Err(NoBeat::Unknown.into()),
         }
     }
 
@@ -182,8 +189,13 @@ impl BeatSession {
     pub async fn beat(&self, number: u64) -> Result<Option<SessionBeat>, BeatError> {
         let looked = self.engine.inner.look_at::<Beats>(&self.id).await.map_err(EngineError::from)?;
         let Some(beats) = looked.record else { return Ok(None) };
-        let found = beats_as_read(&beats, looked.now).into_iter().find(|beat| beat.number == number).cloned();
-        Ok(found.map(SessionBeat))
+        let mut judged = Judged::new();
+        loop {
+            match beats_as_read(&beats, &judged, looked.now) {
+                Ok(live) => return Ok(live.into_iter().find(|beat| beat.number == number).cloned().map(SessionBeat)),
+                Err(open) => self.judge(open, &mut judged).await?,
+            }
+        }
     }
 
     /// The call that answers a sealed beat, once, whichever of its messages is delivered again.
@@ -194,15 +206,43 @@ impl BeatSession {
         let members: Vec<u8> = beat.0.members.iter().flat_map(|message| message.0).collect();
         let key = native::named("beat", 1, &[("session", self.session.as_bytes()), ("members", &members)]);
         let print = beat.0.fingerprint(&self.engine.inner.printer);
-        Ok(self.engine.surface(SURFACE).tenant(&self.tenant).with_key(key).fingerprinted(print))
+        let call = self.engine.surface(SURFACE).tenant(&self.tenant).with_key(key).fingerprinted(print);
+        if self.engine.inner.store.level() < Level::Full {
+            return Ok(call);
+        }
+        // Listed with its session, so that the session is kept as long as one of its beats is answered.
+        let session = group_tag(&self.id);
+        Ok(call.set(|prepared| prepared.tied(|ties| ties.run = Some(session))))
     }
 
     async fn ask(&self, command: &BeatCommand) -> Result<BeatReply, BeatError> {
-        let asked = self.engine.inner.decide(&self.id, |beats: Option<&Beats>, moment| {
-            let step = apply_beat(beats, command, moment);
-            (step.write, step.reply)
-        });
-        Ok(asked.await.map_err(EngineError::from)?)
+        let mut judged = Judged::new();
+        loop {
+            let asked = self.engine.inner.decide(&self.id, |beats: Option<&Beats>, moment| {
+                let step = apply_beat(beats, command, &judged, moment);
+                (step.write, step.reply)
+            });
+            match asked.await.map_err(EngineError::from)? {
+                BeatReply::Judge(open) => self.judge(open, &mut judged).await?,
+                reply @ (BeatReply::New(_)
+                | BeatReply::Known(_)
+                | BeatReply::Overlap { .. }
+                | BeatReply::Changed { .. }
+                | BeatReply::Sealed { .. }
+                | BeatReply::Refused(_)) => return Ok(reply),
+            }
+        }
+    }
+
+    /// Looks at the operations of beats whose time is over.
+    async fn judge(&self, open: Vec<Beat>, judged: &mut Judged) -> Result<(), BeatError> {
+        for beat in open {
+            let number = beat.number;
+            let operation = self.call(&SessionBeat(beat))?.id()?;
+            let lives = self.engine.inner.is_answered(&operation).await.map_err(EngineError::from)?;
+            judged.insert(number, lives);
+        }
+        Ok(())
     }
 
     /// Ids of messages are as private as keys: only a digest is stored.
@@ -216,6 +256,32 @@ impl BeatSession {
         let digests: Vec<Message> = messages.iter().map(|message| digest(message)).collect();
         let names = digests.iter().copied().zip(messages.iter().map(|message| (*message).to_owned())).collect();
         (digests, names)
+    }
+}
+
+impl Inner {
+    /// Whether the answer to a beat is under way, in doubt, or still given to whoever asks.
+    async fn is_answered(&self, operation: &Id) -> Result<bool, StoreError> {
+        let Some(seen) = self.operation(operation).await? else { return Ok(false) };
+        let now = self.now(&seen);
+        let read = seen.record.as_deref().and_then(|record| as_read(record, now));
+        Ok(read.is_some_and(|record| match &record.state {
+            State::Pending(_) | State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) => true,
+            State::Tombstone(_) => false,
+        }))
+    }
+
+    /// Whether one of the beats of a session is being answered, or its answer is still given.
+    pub(crate) async fn is_session_alive(&self, session: &Id) -> Result<bool, StoreError> {
+        if self.store.level() < Level::Full {
+            return Ok(false);
+        }
+        for operation in self.listed_under(group_tag(session)).await? {
+            if self.is_answered(&operation).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use hapax_core::{
     Body, Command, Compensation, CompensationInput, Effect, Id, Outcome, Record, State, as_read,
-    group::{Group, is_listed},
+    group::{Group, Started, is_listed},
     identity::Surface,
-    plan::{Inverse, Plan, PlanCommand, PlanReply, StepState, apply_plan},
+    plan::{Inverse, Plan, PlanCommand, PlanReply, StepState, apply_plan, came_of, stands_unlisted},
     record::About,
 };
 use hapax_store::StoreError;
@@ -113,21 +113,27 @@ impl Inner {
         let mut steps = Vec::new();
         let mut without = 0;
         for start in &record.starts {
-            match self.part(&start.member, start.ordinal).await? {
+            match self.part(group, start).await? {
                 Part::Nothing => {}
                 Part::Without => without += 1,
                 Part::Undo(inverse) => steps.push(inverse),
             }
         }
+        for member in self.members(group).await? {
+            let Some(seen) = self.operation(&member).await? else { continue };
+            let now = self.now(&seen);
+            let read = seen.record.as_deref().and_then(|record| as_read(record, now));
+            without += u32::from(read.is_some_and(|record| stands_unlisted(&record, group)));
+        }
         Ok(Some(PlanCommand::Make { about: Arc::clone(about), group: *group, steps, without }))
     }
 
-    async fn part(&self, member: &Id, ordinal: u64) -> Result<Part, StoreError> {
-        let Some(seen) = self.operation(member).await? else { return Ok(Part::Nothing) };
+    async fn part(&self, group: &Id, start: &Started) -> Result<Part, StoreError> {
+        let Some(seen) = self.operation(&start.member).await? else { return Ok(Part::Nothing) };
         let now = self.now(&seen);
-        let Some(record) = seen.record.as_deref().and_then(|record| as_read(record, now)) else {
-            return Ok(Part::Nothing);
-        };
+        let read = seen.record.as_deref().and_then(|record| as_read(record, now));
+        // What was done after this start, elsewhere or by a later turn, is undone from there.
+        let Some(record) = read.filter(|record| came_of(record, group, start)) else { return Ok(Part::Nothing) };
         let outcome = match &record.state {
             State::Committed(done) => Some(&done.outcome),
             // Its body went to make room, or with its time.
@@ -143,7 +149,8 @@ impl Inner {
             Err(note) => (Bytes::new(), StepState::Manual, Some(Arc::from(note))),
         };
         let name = Arc::clone(&compensation.name);
-        Ok(Part::Undo(Inverse { member: *member, ordinal, name, input, state, note }))
+        let (member, ordinal) = (start.member, start.ordinal);
+        Ok(Part::Undo(Inverse { member, ordinal, name, input, state, note }))
     }
 
     /// The input of an inverse, or why a person has to find it.

@@ -221,7 +221,8 @@ fn verdict(ran: Result<crate::once::OnceDone<()>, OnceError<UndoError>>) -> Verd
             | OnceError::InDoubt { .. }
             | OnceError::Overtaken
             | OnceError::Mismatch
-            | OnceError::Superseded),
+            | OnceError::Superseded
+            | OnceError::NotLetStart(_)),
         ) => manual(error.to_string()),
     }
 }

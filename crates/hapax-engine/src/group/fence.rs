@@ -5,7 +5,8 @@
 use hapax_core::{
     Command, Id, Policy, Record, State, Token, Verdict,
     command::Epochs,
-    group::{Group, GroupCommand, GroupReply, WhyNot, is_listed, may_start},
+    group::{Group, GroupCommand, GroupReply, WhyNot, is_listed, may_start, may_start_as},
+    record::End,
 };
 use hapax_store::StoreError;
 
@@ -16,6 +17,7 @@ use crate::{
     compensate::undoable,
     engine::{Engine, Inner},
     error::EngineError,
+    group::GroupError,
     seen::Seen,
     steps::Stepped,
 };
@@ -44,7 +46,20 @@ impl Engine {
         let mut now = prepared.clone();
         now.epoch = Some(Epochs { caller, current });
         now.effect = effect;
+        // Kept as long as its group is open, also where nobody said how to undo it: whoever undoes the group has to be
+        // told that it stands.
+        if is_listed(effect) {
+            now.hold();
+        }
         Ok(Some(now))
+    }
+
+    /// Why the group of this call does not let it start; `None` where it does by now, or there is no group.
+    pub(crate) async fn why_fenced(&self, prepared: &Prepared) -> Result<Option<GroupError>, EngineError> {
+        let (Some(group), Some(Epochs { caller, .. })) = (prepared.group(), prepared.epoch) else { return Ok(None) };
+        let looked = self.inner.look_at::<Group>(&group).await?;
+        let may = may_start_as(looked.record.as_ref(), caller, prepared.effect, looked.now);
+        Ok(may.err().map(|why| GroupError::Refused { group, why }))
     }
 
     /// A begin that is a start is checked after its write and before its ticket is given. True: it was refused, and
@@ -76,6 +91,31 @@ impl Engine {
 }
 
 impl Engine {
+    /// An overtaken caller that comes back with a nonce whose start had landed unheard. Where its group lists that start
+    /// it was let through then, and a newer turn was told of it, so it cannot be refused any more: it is to ask as it
+    /// would have then. `None`: it is refused.
+    pub(crate) async fn let_through_before(
+        &self,
+        prepared: &Prepared,
+        nonce: hapax_core::Nonce,
+        carried: &Carried,
+    ) -> Result<Option<Prepared>, Unsure> {
+        let Some(record) = carried.seen.record.as_deref() else { return Ok(None) };
+        let Some(Epochs { caller, .. }) = prepared.epoch else { return Ok(None) };
+        let ours = record.attempt.nonce == nonce && record.attempt.epoch == Some(caller);
+        if !ours || !was_started(record) || !is_listed(record.effect) {
+            return Ok(None);
+        }
+        let version = carried.seen.version;
+        let unsure = |error: StoreError| Unsure { error: error.into(), unsettled: Some(version), waited: false };
+        if self.inner.may_go_on(&prepared.id, record).await.map_err(unsure)?.is_err() {
+            return Ok(None);
+        }
+        let mut then = prepared.clone();
+        then.epoch = Some(Epochs { caller, current: caller });
+        Ok(Some(then))
+    }
+
     /// An overtaken caller that comes back with a nonce whose begin had landed unheard: nobody ran under it and nobody
     /// will, so it does not stay to lapse into doubt.
     pub(crate) async fn take_back_if_ours(
@@ -93,6 +133,15 @@ impl Engine {
         // Where the store does not take it, the lapse says what it has to.
         let _lapses =
             self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), command).await;
+    }
+}
+
+/// Whether the latest attempt was marked as started, also where its lapse was written down since.
+const fn was_started(record: &Record) -> bool {
+    match &record.state {
+        State::Pending(pending) => pending.started,
+        State::Open(_) | State::InDoubt(_) => matches!(record.attempt.end, End::Lapsed { started: true }),
+        State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => false,
     }
 }
 
@@ -136,8 +185,9 @@ impl Inner {
         if self.may_go_on(id, &record).await?.is_ok() {
             return Ok(stepped);
         }
-        // Said again by somebody who may already be at it: then only that owner can say that nothing happened.
-        if !done.already {
+        // Said again by somebody who may already be at it: then only that owner can say that nothing happened. Of what
+        // has to be listed the group knows that it was never let through.
+        if !done.already || is_listed(record.effect) {
             self.carry(policy, id, seen, &record.about, Command::Unstart { token }).await.map_err(StoreError::from)?;
         }
         Ok(Stepped::Fenced)

@@ -264,6 +264,19 @@ impl Inner {
 }
 
 impl Call {
+    /// Whether it is made in a turn, so that a group may refuse it.
+    #[must_use]
+    pub fn is_in_turn(&self) -> bool {
+        self.prepared.as_ref().is_ok_and(|prepared| prepared.group().is_some())
+    }
+
+    /// Why the group of this call does not let it start; `None` where it does by now, or there is no group. For whoever
+    /// was told *fenced* and has to say why.
+    pub async fn why_fenced(&self) -> Result<Option<GroupError>, EngineError> {
+        let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
+        self.engine.why_fenced(prepared).await
+    }
+
     /// For how long whoever carries out the effect answers the same downstream key with the same effect. Within that
     /// time a started attempt whose end is unknown may be made again, whatever its class; forward the key.
     pub fn honoured(self, honoured: hapax_core::Honoured) -> Self {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hapax_core::{
     Effect, Id, Nonce, as_read,
-    group::{GroupCommand, GroupReply, Started, is_listed, may_have_started},
+    group::{GroupCommand, GroupReply, Started, is_listed, started_before},
     group_tag,
 };
 use hapax_store::{Index, StoreError};
@@ -17,7 +17,7 @@ use crate::{engine::Inner, error::EngineError, group::GroupError};
 pub struct Reported {
     pub member: Id,
     pub effect: Effect,
-    /// The epoch it was started in.
+    /// The epoch it was started in. Where a newer turn has taken up what is not listed: the one before that.
     pub epoch: u64,
     /// How far it had come when it was looked at.
     pub progress: Progress,
@@ -77,12 +77,11 @@ impl Inner {
             let Some(seen) = self.operation(&member).await? else { continue };
             let now = self.now(&seen);
             let Some(record) = seen.record.as_deref().and_then(|record| as_read(record, now)) else { continue };
-            let Some(begun_in) = record.attempt.epoch.filter(|begun_in| *begun_in < epoch) else { continue };
             // What has to be listed and is not was refused, or will be when it asks.
             if is_listed(record.effect) {
                 continue;
             }
-            if may_have_started(&record) {
+            if let Some(begun_in) = started_before(&record, epoch) {
                 let progress = Progress::of(&record);
                 reported.push(Reported { member, effect: record.effect, epoch: begun_in, progress });
             }

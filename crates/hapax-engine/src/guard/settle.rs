@@ -47,9 +47,14 @@ impl Judge {
             Err(OnceError::InFlight { retry_after }) => tell(Settle::NakAfter(retry_after.as_std())),
             Err(OnceError::Refused(refusal)) => tell(Settle::NakAfter(refusal.retry_after.as_std())),
             Err(OnceError::LeaseLost | OnceError::JoinedFailure { .. }) => tell(Settle::NakAfter(self.pause(delivery))),
-            Err(OnceError::Engine(_) | OnceError::NotRecorded(_) | OnceError::Overtaken | OnceError::Superseded) => {
-                tell(STORE_AWAY)
-            }
+            // A message is handled in no turn, so no group refuses it.
+            Err(
+                OnceError::Engine(_)
+                | OnceError::NotRecorded(_)
+                | OnceError::Overtaken
+                | OnceError::Superseded
+                | OnceError::NotLetStart(_),
+            ) => tell(STORE_AWAY),
         }
     }
 

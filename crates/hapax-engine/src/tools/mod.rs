@@ -14,7 +14,6 @@ use hapax_core::{
     },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
 
 use crate::{
     call::{Call, IntoTenant},
@@ -126,34 +125,32 @@ impl Tool {
     }
 
     /// The key and the print of one call.
-    fn read<E>(&self, engine: &Engine, args: &Value) -> Result<(Key, Fingerprint), ToolError<E>> {
+    fn read<E>(&self, engine: &Engine, args: &str) -> Result<(Key, Fingerprint), ToolError<E>> {
         let printer = &engine.inner.printer;
-        let intent = self.intent.as_ref().map(|intent| intent.call_value(args, printer)).transpose()?;
-        let key = match (&self.template, &intent) {
-            (Some(template), _) => template.key(&serde_json::json!({ "args": args }))?,
-            (None, Some(call)) => call.key.clone(),
-            (None, None) => return Err(ToolError::NoIdentity { tool: self.declared.name.clone() }),
-        };
-        let print = match intent {
-            Some(call) => call.fingerprint,
-            None => {
-                let bytes = args.to_string();
-                let selected = canonical::selected_to_vec(bytes.as_bytes(), &self.guarded);
-                let tool = || self.declared.name.clone();
-                printer.of_json_bytes(&selected.ok_or_else(|| IntentError::Unreadable { tool: tool() })?)
+        let intent = self.intent.as_ref().map(|intent| intent.call(args.as_bytes(), printer)).transpose()?;
+        match (&self.template, intent) {
+            (Some(template), _) => {
+                let key = template.key_of_json(format!("{{\"args\":{args}}}").as_bytes())?;
+                // The key holds what the template names and nothing else, so all the rest that counts is guarded: two
+                // items of one order are not one call because the key names the order.
+                let selected = canonical::selected_to_vec(args.as_bytes(), &self.guarded);
+                let unreadable = || IntentError::Unreadable { tool: self.declared.name.clone() };
+                Ok((key, printer.of_json_bytes(&selected.ok_or_else(unreadable)?)))
             }
-        };
-        Ok((key, print))
+            (None, Some(call)) => Ok((call.key, call.fingerprint)),
+            (None, None) => Err(ToolError::NoIdentity { tool: self.declared.name.clone() }),
+        }
     }
 
-    /// The protected call of this tool with these arguments, in a turn.
-    pub fn call_in<E>(&self, engine: &Engine, turn: &Turn, args: &Value) -> Result<Call, ToolError<E>> {
+    /// The protected call of this tool with these arguments, in a turn. They are given as the JSON text that they came as,
+    /// so that no reader in between has rounded a long number.
+    pub fn call_in<E>(&self, engine: &Engine, turn: &Turn, args: &str) -> Result<Call, ToolError<E>> {
         let group = turn.group().to_string();
         Ok(self.prepared(engine, turn.tenant(), Some(&group), args)?.in_turn(turn))
     }
 
     /// The protected call of this tool with these arguments, outside of any conversation: once for the tenant.
-    pub fn call_for<E>(&self, engine: &Engine, tenant: impl IntoTenant, args: &Value) -> Result<Call, ToolError<E>> {
+    pub fn call_for<E>(&self, engine: &Engine, tenant: impl IntoTenant, args: &str) -> Result<Call, ToolError<E>> {
         self.prepared(engine, tenant, None, args)
     }
 
@@ -162,7 +159,7 @@ impl Tool {
         engine: &Engine,
         tenant: impl IntoTenant,
         group: Option<&str>,
-        args: &Value,
+        args: &str,
     ) -> Result<Call, ToolError<E>> {
         let (key, print) = self.read(engine, args)?;
         let scope = engine.surface("tool").tenant(tenant).within("tool", &self.declared.name);
@@ -177,12 +174,13 @@ impl Tool {
         })
     }
 
-    /// Runs the tool in a turn, unless this very action was taken in this conversation attempt before.
+    /// Runs the tool in a turn, unless this very action was taken in this conversation attempt before. The arguments are
+    /// JSON text, as for [`Tool::call_in`].
     pub async fn run<T, E, F, Fut>(
         &self,
         engine: &Engine,
         turn: &Turn,
-        args: &Value,
+        args: &str,
         tool: F,
     ) -> Result<OnceDone<T>, ToolError<E>>
     where

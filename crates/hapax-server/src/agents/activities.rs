@@ -1,10 +1,17 @@
-use hapax_core::{Recorded, State, Token};
-use hapax_engine::{Activity, Answered, Begun, Carrier, Claimed, EffectState, Place};
+use hapax_core::{
+    Id, Outcome, Recorded, State, Token,
+    identity::{Field, Recipe, RecipeError},
+};
+use hapax_engine::{
+    Activity, Answered, Begun, Carrier, Claimed, EffectState, Outgoing, Place, StreamClaimed, stream_broken, stream_end,
+};
 use tokio::time::Instant;
 
 use super::{may_use, turn_of};
 use crate::{
-    api::{Found, Undone, effect_of, given_out, lease_of, nonce_of, noted, refused, said, told, undone, wait_of},
+    api::{
+        Found, Undone, effect_of, given_out, lease_of, nonce_of, noted, refused_because, said, told, undone, wait_of,
+    },
     app::{App, Asked, Caller},
     http::{Reply, answer, json},
     metrics::Told,
@@ -12,13 +19,15 @@ use crate::{
     records,
     wire::{
         ActivityAnswer, ActivityReplay, ActivityRequest, ActivityTicket, ActivityVerdicts, AnswerRequest, EffectRow,
-        RunEffects,
+        FieldWire, RecipeWire, RunEffects, StreamAgain, StreamEndRequest, StreamFinished, StreamWhole,
     },
 };
 
 const SURFACE: &str = "activity";
 /// A name that goes into an identity.
 const MOST_NAME: usize = 255;
+/// What is said of a stream that broke off.
+const MOST_WHY: usize = 1_024;
 
 pub(super) async fn claim(app: &App, asked: Asked) -> Result<Reply, Problem> {
     may_use(&asked.caller, SURFACE)?;
@@ -26,7 +35,7 @@ pub(super) async fn claim(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
     let since = Instant::now();
     let found = match activity(app, &asked.caller, &wanted).await {
-        Ok(activity) => ask(app, &asked.caller, activity, nonce).await,
+        Ok(activity) => ask(app, &asked.caller, activity, nonce, wanted.stream).await,
         Err(refused) => Err(refused),
     };
     said(app, &asked.caller, since, found)
@@ -40,8 +49,15 @@ async fn activity(app: &App, caller: &Caller, wanted: &ActivityRequest) -> Resul
     let place = Place { run: &wanted.run, node: &wanted.node, ordinal: wanted.ordinal, provider: &wanted.provider };
     let mut activity = app.engine.activity(&caller.identity.tenant, &place).providers(&app.providers);
     activity = activity.principal(&caller.identity.principal);
-    if let Some(key) = &wanted.business_key {
-        activity = activity.business_key(key);
+    match (&wanted.business_key, &wanted.recipe) {
+        (Some(_), Some(_)) => {
+            return Err(Problem::bad_request("a call is known by its business key or by a recipe; send one of them"));
+        }
+        (Some(key), None) => activity = activity.business_key(key),
+        (None, Some(recipe)) => {
+            activity = by_recipe(activity, recipe).map_err(|error| Problem::bad_request(error.to_string()))?;
+        }
+        (None, None) => {}
     }
     if let Some(effect) = effect_of(wanted.effect.as_deref())? {
         activity = activity.effect(effect);
@@ -67,28 +83,59 @@ async fn activity(app: &App, caller: &Caller, wanted: &ActivityRequest) -> Resul
     Ok(activity)
 }
 
-async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax_core::Nonce>) -> Found {
+fn by_recipe(activity: Activity, wanted: &RecipeWire) -> Result<Activity, RecipeError> {
+    let recipe = Recipe::named(&wanted.name)?;
+    let lists = wanted.fields.iter().map(|(label, field)| match field {
+        FieldWire::List(list) => (label, list.iter().map(String::as_str).collect()),
+        FieldWire::Number(_) | FieldWire::Text(_) => (label, Vec::new()),
+    });
+    let lists: Vec<(&String, Vec<&str>)> = lists.collect();
+    let fields = wanted.fields.values().zip(&lists).map(|(field, (label, list))| {
+        let field = match field {
+            FieldWire::Number(number) => Field::Number(*number),
+            FieldWire::Text(text) => Field::Text(text),
+            FieldWire::List(_) => Field::List(list),
+        };
+        (label.as_str(), field)
+    });
+    activity.recipe(recipe, &fields.collect::<Vec<_>>())
+}
+
+async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax_core::Nonce>, stream: bool) -> Found {
     let (id, key_hash) = (activity.id()?, activity.key_hash()?);
     noted(app, caller, SURFACE, id).await?;
     let under_way = caller.identity.state.begin();
     let activity =
         if under_way.others >= app.limits.begins_per_tenant { activity.wait(hapax_engine::Wait::No) } else { activity };
-    let claimed = activity.claim(nonce).await;
+    let in_turn = activity.as_call().is_in_turn().then(|| activity.as_call().clone());
+    let claimed = if stream {
+        activity.claim_stream(nonce).await
+    } else {
+        activity.claim(nonce).await.map(|claimed| match claimed {
+            Claimed::Call(outgoing) => StreamClaimed::Call(outgoing),
+            Claimed::Told(told) => StreamClaimed::Told(told),
+        })
+    };
     drop(under_way);
     let operation = id.to_string();
     let begun = match claimed? {
-        Claimed::Call(outgoing) => {
-            let (header, field) = match outgoing.carrier() {
-                Some(Carrier::Header(name)) => (Some(name.to_string()), None),
-                Some(Carrier::Field(pointer)) => (None, Some(pointer.to_string())),
-                None => (None, None),
-            };
-            let key = outgoing.key().to_owned();
+        StreamClaimed::Call(outgoing) => {
+            let (key, header, field) = carried(&outgoing);
             let ticket = given_out(app, caller, SURFACE, outgoing.into_ticket());
             let given = ActivityVerdicts::Execute(ActivityTicket { ticket, key, header, field });
             return Ok((id, key_hash, Told::Execute, Ok(answer(&given))));
         }
-        Claimed::Told(begun) => *begun,
+        StreamClaimed::Finished { attempt, status, length, digest } => {
+            let digest = data_encoding::HEXLOWER.encode(&digest);
+            let given = ActivityVerdicts::Finished(StreamFinished { operation, attempt, status, length, digest });
+            return Ok((id, key_hash, Told::Replay, Ok(answer(&given))));
+        }
+        StreamClaimed::Again(outgoing) => {
+            let (key, header, field) = carried(&outgoing);
+            let given = ActivityVerdicts::Again(StreamAgain { operation, key, header, field });
+            return Ok((id, key_hash, Told::Replay, Ok(answer(&given))));
+        }
+        StreamClaimed::Told(begun) => *begun,
     };
     match begun {
         Begun::Replay(replayed) => {
@@ -111,12 +158,22 @@ async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax
             Ok((id, key_hash, Told::JoinedFailure, Ok(answer(&ActivityVerdicts::JoinedFailure(given)))))
         }
         Begun::Told(verdict) => {
-            let (told, problem) = refused(&verdict);
+            let (told, problem) = refused_because(&verdict, in_turn.as_ref()).await;
             Ok((id, key_hash, told, Err(problem.about(id))))
         }
         // A ticket came as a claim.
         Begun::Execute(_) => Err(store_down()),
     }
+}
+
+/// The key that a provider is to see, and the header or field it goes into.
+fn carried(outgoing: &Outgoing) -> (String, Option<String>, Option<String>) {
+    let (header, field) = match outgoing.carrier() {
+        Some(Carrier::Header(name)) => (Some(name.to_string()), None),
+        Some(Carrier::Field(pointer)) => (None, Some(pointer.to_string())),
+        None => (None, None),
+    };
+    (outgoing.key().to_owned(), header, field)
 }
 
 /// Of a failure without an answer there is none to show.
@@ -137,30 +194,77 @@ pub(super) async fn answered(app: &App, asked: Asked) -> Result<Reply, Problem> 
     may_use(&asked.caller, SURFACE)?;
     let id = asked.id.ok_or_else(Problem::unknown_operation)?;
     let wanted: AnswerRequest = json(&asked.headers, asked.body, &app.limits).await?;
-    let token = Token::parse(&wanted.token)
-        .ok_or_else(|| Problem::bad_request("`token` is not one that a claim has given: a number, a dot, 32 digits"))?;
+    let token = token_of(&wanted.token)?;
     let ActivityAnswer { status, headers, body } = wanted.answer;
     if !(100..600).contains(&status) || headers.len() > 64 {
         return Err(Problem::bad_request("an answer has a status from 100 to 599 and at most 64 headers"));
     }
-    let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
-    let seen = seen
-        .filter(|seen| asked.caller.sees(&seen.record.about.tenant, &seen.record.about.surface))
-        .ok_or_else(Problem::unknown_operation)?;
+    let seen = seen(app, &asked.caller, &id).await?;
     let mut answered = Answered::new(status, body);
     for (name, value) in &headers {
         answered = answered.header(name, value);
     }
     let class = app.providers.class_of(&wanted.provider, status, seen.record.effect);
     let outcome = answered.outcome(class).map_err(|error| Problem::bad_request(error.to_string()))?;
-    let stepped = match app.tickets.get(&id, token, &asked.caller) {
+    finished(app, &asked.caller, &id, token, &seen, outcome).await
+}
+
+/// Records how a stream ended.
+pub(super) async fn ended(app: &App, asked: Asked) -> Result<Reply, Problem> {
+    may_use(&asked.caller, SURFACE)?;
+    let id = asked.id.ok_or_else(Problem::unknown_operation)?;
+    let wanted: StreamEndRequest = json(&asked.headers, asked.body, &app.limits).await?;
+    let token = token_of(&wanted.token)?;
+    let seen = seen(app, &asked.caller, &id).await?;
+    let outcome = match (wanted.whole, wanted.broken) {
+        (Some(whole), None) => whole_stream(&whole)?,
+        (None, Some(why)) if !why.is_empty() && why.len() <= MOST_WHY => stream_broken(&why),
+        (Some(_), Some(_)) | (None, Some(_) | None) => {
+            let detail = "a stream came as a whole or broke off: send `whole`, or `broken` with up to 1024 bytes";
+            return Err(Problem::bad_request(detail));
+        }
+    };
+    finished(app, &asked.caller, &id, token, &seen, outcome).await
+}
+
+fn whole_stream(whole: &StreamWhole) -> Result<Outcome, Problem> {
+    let digest = data_encoding::HEXLOWER_PERMISSIVE.decode(whole.digest.as_bytes()).ok();
+    match digest.and_then(|digest| digest.try_into().ok()) {
+        Some(digest) if (100..600).contains(&whole.status) => Ok(stream_end(whole.status, whole.length, digest)),
+        Some(_) | None => {
+            Err(Problem::bad_request("a stream has a status from 100 to 599 and a digest of 64 hexadecimal digits"))
+        }
+    }
+}
+
+fn token_of(text: &str) -> Result<Token, Problem> {
+    let wrong = "`token` is not one that a claim has given: a number, a dot, 32 digits";
+    Token::parse(text).ok_or_else(|| Problem::bad_request(wrong))
+}
+
+/// The record of a call, as far as it is the caller's to see.
+async fn seen(app: &App, caller: &Caller, id: &Id) -> Result<records::Seen, Problem> {
+    let seen = records::read(&app.engine, id).await.map_err(|_| store_down())?;
+    seen.filter(|seen| caller.sees(&seen.record.about.tenant, &seen.record.about.surface))
+        .ok_or_else(Problem::unknown_operation)
+}
+
+async fn finished(
+    app: &App,
+    caller: &Caller,
+    id: &Id,
+    token: Token,
+    seen: &records::Seen,
+    outcome: Outcome,
+) -> Result<Reply, Problem> {
+    let stepped = match app.tickets.get(id, token, caller) {
         Some(ticket) => ticket.finish(&app.engine, outcome).await?,
-        None => app.engine.finish(&id, token, outcome).await?,
+        None => app.engine.finish(id, token, outcome).await?,
     };
     if matches!(&seen.record.state, State::Pending(_)) && stepped.is_done() {
-        app.tickets.drop(&id, token);
+        app.tickets.drop(id, token);
     }
-    told(&id, stepped, true)
+    told(id, stepped, true)
 }
 
 pub(super) async fn of_run(app: &App, asked: Asked) -> Result<Reply, Problem> {

@@ -117,6 +117,13 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         schema::<wire::AnswerRequest>,
         &[(200, "It is recorded.", Content::Json(schema::<wire::StepAnswer>)), CONFLICT],
     ),
+    post(
+        Name::EndActivity,
+        "/v1/activities/{id}:end",
+        "How the stream of a call ended: all of it came, or it broke off.",
+        schema::<wire::StreamEndRequest>,
+        &[(200, "It is recorded.", Content::Json(schema::<wire::StepAnswer>)), CONFLICT],
+    ),
     get(
         Name::RunEffects,
         "/v1/runs/{run}/effects",

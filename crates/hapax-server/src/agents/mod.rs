@@ -37,6 +37,7 @@ pub(crate) enum Name {
     Close,
     ClaimActivity,
     AnswerActivity,
+    EndActivity,
     RunEffects,
     BeginTool,
     Gather,
@@ -61,6 +62,7 @@ impl Name {
             Self::ShowGroup
             | Self::ClaimActivity
             | Self::AnswerActivity
+            | Self::EndActivity
             | Self::RunEffects
             | Self::BeginTool
             | Self::BeginBeat
@@ -97,6 +99,7 @@ pub(crate) async fn answer(app: &App, name: Name, asked: Asked) -> Result<Reply,
         Name::Commit | Name::Close => groups::end(app, name, asked).await,
         Name::ClaimActivity => activities::claim(app, asked).await,
         Name::AnswerActivity => activities::answered(app, asked).await,
+        Name::EndActivity => activities::ended(app, asked).await,
         Name::RunEffects => activities::of_run(app, asked).await,
         Name::BeginTool => tools::begin(app, asked).await,
         Name::Gather => beats::gather(app, asked).await,

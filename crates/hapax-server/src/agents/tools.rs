@@ -15,16 +15,16 @@ use crate::{
 pub(super) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     may_use(&asked.caller, "tool")?;
     let wanted: ToolRequest = json(&asked.headers, asked.body, &app.limits).await?;
-    if !wanted.args.is_object() {
+    if !wanted.args.get().trim_start().starts_with('{') {
         return Err(Problem::bad_request("`args` is an object: the arguments by name"));
     }
     let tool = Tool::new(wanted.declaration).map_err(refused)?;
     let mut call = match &wanted.turn {
         Some(turn) => {
             let turn = turn_of(app, &asked.caller, turn).await?;
-            tool.call_in(&app.engine, &turn, &wanted.args).map_err(refused)?
+            tool.call_in(&app.engine, &turn, wanted.args.get()).map_err(refused)?
         }
-        None => tool.call_for(&app.engine, &asked.caller.identity.tenant, &wanted.args).map_err(refused)?,
+        None => tool.call_for(&app.engine, &asked.caller.identity.tenant, wanted.args.get()).map_err(refused)?,
     };
     call = call.principal(&asked.caller.identity.principal);
     if let Some(lease) = wanted.lease_ms {

@@ -1,5 +1,7 @@
-use hapax_core::{Effect, Fingerprint, Id, Millis, NextAction, Nonce, Recorded, Verdict, identity::Scheme};
-use hapax_engine::{Begun, Call, Ticket, Wait, downstream_key};
+use hapax_core::{
+    Effect, Fingerprint, Id, Millis, NextAction, Nonce, Recorded, Verdict, group::WhyNot, identity::Scheme,
+};
+use hapax_engine::{Begun, Call, GroupError, Ticket, Wait, downstream_key};
 use http::StatusCode;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -95,6 +97,7 @@ async fn ask(app: &App, caller: &Caller, surface: &str, call: Call, nonce: Optio
     let under_way = caller.identity.state.begin();
     // With too many of them nobody waits any more: they are told at once that it is in flight.
     let call = if under_way.others >= app.limits.begins_per_tenant { call.wait(Wait::No) } else { call };
+    let in_turn = call.is_in_turn().then(|| call.clone());
     let begun = match nonce {
         Some(nonce) => call.begin_with(nonce).await,
         None => call.begin().await,
@@ -128,7 +131,7 @@ async fn ask(app: &App, caller: &Caller, surface: &str, call: Call, nonce: Optio
             (Told::JoinedFailure, Verdicts::JoinedFailure(given))
         }
         Begun::Told(verdict) => {
-            let (told, problem) = refused(&verdict);
+            let (told, problem) = refused_because(&verdict, in_turn.as_ref()).await;
             return Ok((id, key_hash, told, Err(problem.about(id))));
         }
     };
@@ -265,7 +268,17 @@ pub(crate) fn nonce_of(hex: &str) -> Result<Nonce, Problem> {
     bytes.map(Nonce).ok_or_else(|| Problem::bad_request("`nonce` is 128 random bits in 32 hexadecimal digits"))
 }
 
-pub(crate) fn refused(verdict: &Verdict) -> (Told, Problem) {
+/// As [`refused`], with the reason of the group of the call where that is another than a newer turn.
+pub(crate) async fn refused_because(verdict: &Verdict, in_turn: Option<&Call>) -> (Told, Problem) {
+    let (told, problem) = refused(verdict);
+    let (Verdict::Fenced, Some(call)) = (verdict, in_turn) else { return (told, problem) };
+    match call.why_fenced().await {
+        Ok(Some(GroupError::Refused { why: WhyNot::Superseded { .. }, .. }) | None) | Err(_) => (told, problem),
+        Ok(Some(refused)) => (told, refused.into()),
+    }
+}
+
+fn refused(verdict: &Verdict) -> (Told, Problem) {
     let conflict =
         |code, title, detail: &'static str, next| Problem::new(StatusCode::CONFLICT, code, title, detail, next);
     match verdict {

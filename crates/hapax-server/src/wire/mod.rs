@@ -19,7 +19,7 @@ mod tool;
 
 pub use activity::{
     ActivityAnswer, ActivityReplay, ActivityRequest, ActivityTicket, ActivityVerdicts, AnswerRequest, EffectRow,
-    RunEffects,
+    FieldWire, RecipeWire, RunEffects, StreamAgain, StreamEndRequest, StreamFinished, StreamWhole,
 };
 pub use beat::{
     AbsorbBeatRequest, AbsorbedWire, BeatBeginRequest, BeatWire, FoundMessage, GatherRequest, GatheredWire, SealRequest,

@@ -1,6 +1,7 @@
 use hapax_engine::ToolDeclaration;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::group::TurnWire;
 
@@ -12,7 +13,7 @@ pub struct ToolRequest {
     #[schemars(with = "serde_json::Value")]
     pub declaration: ToolDeclaration,
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    pub args: serde_json::Value,
+    pub args: Box<RawValue>,
     /// The same action in the same conversation attempt happens once; without a turn, once for the tenant.
     pub turn: Option<TurnWire>,
     #[schemars(regex(pattern = r"^[0-9a-fA-F]{32}$"))]

@@ -17,7 +17,8 @@ use crate::{Counted, Due, Envelope, Kind};
 
 const FORMAT: u8 = 1;
 
-/// Wraps the beats of a session for a store. They are gone when the last of them is.
+/// Wraps the beats of a session for a store. They are due when the time of the last of them is over. With a sealed one they
+/// are not gone by that: it may still be answered, which somebody has to look at.
 #[must_use]
 pub fn seal_beats(beats: &Beats) -> Envelope {
     let windows = beats.beats.iter().filter_map(|beat| due(beat.since, Span::For(beats.keep)));
@@ -33,7 +34,7 @@ pub fn seal_beats(beats: &Beats) -> Envelope {
         counted: Counted::Record,
         lease_end: None,
         expiry: last,
-        gone: last,
+        gone: last.filter(|_| beats.beats.iter().all(|beat| !beat.sealed)),
         in_doubt: false,
         entries: Vec::new(),
         payload: encode(beats),

@@ -33,6 +33,7 @@ from ._errors import (
 )
 from ._groups import Group, Plan, PlanStep, Reported, Turn, Undo, undone_by, undone_from_outcome
 from ._groups import Superseded as SupersededTurn
+from ._keys import KeyGenerator, NoKey
 from ._memos import Dependencies, Input, Memo, Memos
 from ._once import Once
 
@@ -69,11 +70,13 @@ __all__ = [
     "InFlight",
     "Input",
     "JoinedFailure",
+    "KeyGenerator",
     "Memo",
     "Memos",
     "Message",
     "Mismatch",
     "NoEffect",
+    "NoKey",
     "NoRoom",
     "NotKept",
     "NotRecorded",

@@ -50,7 +50,7 @@ class Activity:
         self._client = client
         self._provider = provider
         wanted: dict[str, Any] = {"run": run, "node": node, "provider": provider, "ordinal": ordinal}
-        for name in ("business_key", "request", "effect", "compensation"):
+        for name in ("business_key", "recipe", "request", "effect", "compensation"):
             if more.get(name) is not None:
                 wanted[name] = more[name]
         turn = more.get("turn")

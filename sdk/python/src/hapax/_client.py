@@ -101,8 +101,8 @@ class Client:
         return Group.found(self, group)
 
     def activity(self, run: str, node: str, provider: str, *, ordinal: int = 0, **more: Any) -> Activity:
-        """A call that a run makes to a provider, as a block. `more`: business_key, request, effect, turn, compensation,
-        lease, wait."""
+        """A call that a run makes to a provider, as a block. `more`: business_key, recipe, request, effect, turn,
+        compensation, lease, wait."""
         from ._activities import Activity
 
         return Activity(self, run, node, provider, ordinal, more)
