@@ -24,7 +24,8 @@ pub(crate) enum Failure {
     #[error("the data directory {} cannot be used: {error}; name another with --data [HX0135]", .path.display())]
     Data { path: PathBuf, error: io::Error },
     #[error(
-        "another daemon holds the data directory {}; on a shared store each has one of its own, named with --data [HX0135]",
+        "another process holds the data directory {}; on a shared store each daemon and gateway has one of its own: name it with \
+         --data, and copy the file `secret` into it [HX0135]",
         .0.display()
     )]
     DataInUse(PathBuf),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::support::{
-    Answer, Dir, Gateway, Reply, Start, Upstream, post,
+    Answer, Daemon, Dir, Gateway, Reply, Start, Upstream, post,
     stores::{ROWS, Row},
 };
 use hapax_testkit::{Postgres, Redis};
@@ -108,6 +108,37 @@ fn a_gateway_with_another_secret_does_not_start() {
         drop(running);
         share_secret(&first, &second);
         drop(gateway(&second, &upstream, &server.url()));
+    }
+}
+
+/// A gateway beside the daemon, both on one Redis and both started where their owner happened to be: two processes would
+/// write into one audit log, which then proves nothing, and the later would take away the socket of the earlier. The second
+/// is refused and told what it needs; with a directory of its own it starts.
+#[test]
+fn a_gateway_in_the_directory_of_a_daemon_breaks_no_audit_chain() {
+    let (server, upstream, dir) = ((ROWS[0].durable)(), Upstream::counting(), Dir::new());
+    let url = server.url();
+    let daemon = Daemon::start(&dir, &["--store", &url]);
+    let (code, told) = Start::at(&dir).upstream(upstream.address).arg("--store", &url).fails();
+    assert_eq!(code, 1, "{told}");
+    assert!(told.contains("HX0135") && told.contains("--data") && told.contains("`secret`"), "{told}");
+    let reached = hapax(dir.path(), &["doubt", "list", "--store", &url]);
+    assert!(reached.status.success() && said(&reached).contains("the process that runs there"), "{}", said(&reached));
+
+    std::fs::create_dir(dir.path().join("beside")).unwrap();
+    std::fs::copy(dir.path().join("hapax-data/secret"), dir.path().join("beside/secret")).unwrap();
+    let start = Start::at(&dir).upstream(upstream.address).arg("--store", &url).arg("--data", "beside");
+    let gateway = start.go();
+    assert_eq!(post(gateway.address, "/charges", "k1", "{}").status, 201);
+    // The other way round the daemon is the one that is refused.
+    let output = Daemon::command(&dir, &["--store", &url, "--data", "beside"]).output().unwrap();
+    assert!(!output.status.success() && said(&output).contains("HX0135"), "{}", said(&output));
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
+    drop(daemon);
+    for log in ["hapax-data", "beside"] {
+        let whole = hapax(dir.path(), &["audit", "verify", log]);
+        assert!(whole.status.success() && said(&whole).contains("whole"), "{log}: {}", said(&whole));
     }
 }
 

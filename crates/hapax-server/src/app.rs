@@ -165,6 +165,18 @@ impl AtDoor {
 }
 
 impl App {
+    /// New keys from now on, however they came. Who is still there keeps the counters of before.
+    pub(crate) fn set_auth(&self, mut auth: Auth) {
+        {
+            let mut current = self.auth.write();
+            if let (Auth::Keys(keys), Auth::Keys(earlier)) = (&mut auth, &**current) {
+                keys.go_on_from(earlier);
+            }
+            *current = Arc::new(auth);
+        }
+        self.auth_changes.send_modify(|number| *number += 1);
+    }
+
     async fn route(self: &Arc<Self>, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
         let (head, body) = request.into_parts();
         let peer = head.extensions.get::<Peer>().copied();

@@ -79,7 +79,7 @@ impl Reach {
         // begins under the same policies as a daemon here would, and sweeps nothing: it was asked for something else.
         let own = format!("file:{}", data.display());
         let opened = store::open(shared.as_deref().unwrap_or(&own), &data).await?;
-        let held = opened.hold()?;
+        let held = opened.hold().await?;
         let settings =
             Settings::read(&ServeArgs { config: variable("HAPAX_CONFIG").map(Into::into), ..ServeArgs::default() })?;
         let engine = Hapax::on(opened.store).policies(settings.policies).secret(kept_secret(Some(&data))?);

@@ -35,7 +35,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let (retry, granted) = queue::retry()?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
-    let _held = opened.hold()?;
+    let _held = opened.hold().await?;
     let (tracer, exporter) = match settings.get("otlp") {
         "off" => (None, None),
         endpoint => {
