@@ -10,8 +10,9 @@ use std::{
 };
 
 use crate::support::{
-    Answer, Daemon, Dir, Gateway, Reply, Start, Upstream, post,
+    Answer, Daemon, Dir, Gateway, Reply, Start, Upstream, get, post,
     stores::{ROWS, Row},
+    until,
 };
 use hapax_testkit::{Postgres, Redis};
 
@@ -170,6 +171,54 @@ fn what_may_be_forgotten_is_said_at_the_start_and_refused() {
         assert!(post(allowed.address, "/charges", "k1", "{}").is_replay());
         assert_eq!(upstream.count(), 1, "{}", row.name);
     }
+}
+
+/// A Redis that was durable at the start is set up anew while we run, or gets a replica back that a fail-over would go to.
+/// What it acknowledges may be forgotten from then on: readiness says so, and nothing that does harm twice runs there.
+#[test]
+fn a_promise_that_is_broken_while_we_run_is_noticed() {
+    let (redis, dir, upstream) = (Redis::start(), Dir::new(), Upstream::counting());
+    dir.write(
+        "hapax.toml",
+        &format!("[gateway]\nupstream = \"http://{}\"\nlisten = \"127.0.0.1:0\"\n", upstream.address),
+    );
+    let url = redis.url();
+    let daemon = Daemon::start(&dir, &["--store", &url, "--durability", "durable"]);
+    let place = |line: &str| daemon.url(line).unwrap().strip_prefix("http://").unwrap().parse().unwrap();
+    let (public, gateway): (std::net::SocketAddr, std::net::SocketAddr) = (place("hapax serve on"), place("gateway"));
+    let ready = || get(public, "/readyz");
+    assert_eq!((ready().status, post(gateway, "/charges", "k1", "{}").status), (200, 201));
+
+    for (setting, broken, kept) in [
+        ("appendfsync", "everysec", "always"),
+        ("no-appendfsync-on-rewrite", "yes", "no"),
+        ("maxmemory-policy", "allkeys-lru", "noeviction"),
+    ] {
+        assert!(redis.say(&format!("CONFIG SET {setting} {broken}")).starts_with("+OK"));
+        until("the broken promise to be seen", || ready().status == 503);
+        assert!(ready().text().contains("HX0009"), "{setting}: {}", ready().text());
+        let refused = post(gateway, "/charges", setting, "{}");
+        assert!(refused.status == 503 && refused.says("HX0134"), "{setting}: {}", refused.text());
+        assert!(post(gateway, "/charges", "k1", "{}").is_replay(), "what is known is still told");
+        assert!(redis.say(&format!("CONFIG SET {setting} {kept}")).starts_with("+OK"));
+        until("the promise to be kept again", || ready().status == 200);
+        assert_eq!(post(gateway, "/charges", setting, "{}").status, 201, "{setting}");
+    }
+    assert_eq!(upstream.count(), 4);
+}
+
+/// Nobody asks at `/readyz`: the sweeper does, and a begin after the server was away.
+#[test]
+fn a_server_that_comes_back_with_another_file_is_asked_again() {
+    let (mut redis, dir, upstream) = (Redis::start(), Dir::new(), Upstream::counting());
+    let gateway = gateway(&dir, &upstream, &redis.url());
+    assert_eq!(post(gateway.address, "/charges", "k1", "{}").status, 201);
+    redis.kill();
+    assert_eq!(post(gateway.address, "/charges", "k2", "{}").status, 503, "it is away");
+    redis.restart();
+    assert!(redis.say("CONFIG SET appendfsync no").starts_with("+OK"));
+    until("it to be asked", || post(gateway.address, "/charges", "k3", "{}").says("HX0134"));
+    assert_eq!(upstream.count(), 1, "nothing ran on a server that forgets");
 }
 
 /// The password of a store in a log is a password that everybody has.

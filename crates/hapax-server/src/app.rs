@@ -12,13 +12,17 @@ use hapax_engine::{Engine, Providers};
 use hapax_http::Guard;
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
-use parking_lot::RwLock;
-use tokio::sync::{Semaphore, watch};
+use parking_lot::{Mutex, RwLock};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 
 use crate::{
     a2a, agents, api,
     audit::Audit,
     auth::{Auth, Capability, Identity, KeyFile},
+    counted::Counted,
     endpoint::{self, Endpoint, Found, Name, Needs},
     http::{Bodies, BodyRoom, Handler, Peer, Query, Reply, Sent, problem, segment},
     limits::Limits,
@@ -55,6 +59,9 @@ pub(crate) struct App {
     /// Who everybody is where nobody shows a key.
     pub(crate) anonymous: Arc<Identity>,
     pub(crate) metrics: Metrics,
+    pub(crate) counted: Counted,
+    /// When the store was last asked at `/readyz` what it promises.
+    pub(crate) asked_promise: Mutex<Option<Instant>>,
     pub(crate) log: Log,
     pub(crate) audit: Arc<Audit>,
     /// What keeps repeated changes from happening twice.

@@ -8,7 +8,7 @@ use std::{
 use data_encoding::HEXLOWER;
 use hapax_core::identity::Tenant;
 use hapax_engine::{Engine, Providers};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustls::ServerConfig as TlsConfig;
 use serde_json::json;
 use tokio::{
@@ -20,6 +20,7 @@ use crate::{
     app::{App, AtDoor, Door, Gauges},
     audit::{Action, Audit, AuditError},
     auth::{Auth, Capability, Identity, KeyFile, TenantState},
+    counted::Counted,
     http,
     limits::Limits,
     log::{Level, Log},
@@ -151,6 +152,8 @@ impl ServerBuilder {
             seal: Seal::new(&self.engine.derived_key("hapax.server.seal.v1")),
             anonymous: Arc::new(anonymous()),
             metrics: Metrics::default(),
+            counted: Counted::default(),
+            asked_promise: Mutex::default(),
             log: self.log,
             audit: self.audit,
             once: once::guard(self.engine.clone())?,

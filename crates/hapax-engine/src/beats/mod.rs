@@ -15,6 +15,7 @@ use crate::{
     error::EngineError,
     group::{GroupError, GroupHandle, Turn},
     quota::NoRoom,
+    told::KeyKind,
 };
 
 const SURFACE: &str = "beat";
@@ -194,7 +195,8 @@ impl BeatSession {
         let members: Vec<u8> = beat.0.members.iter().flat_map(|message| message.0).collect();
         let key = native::named("beat", 1, &[("session", self.session.as_bytes()), ("members", &members)]);
         let print = beat.0.fingerprint(&self.engine.inner.printer);
-        Ok(self.engine.surface(SURFACE).tenant(&self.tenant).with_key(key).fingerprinted(print))
+        let call = self.engine.surface(SURFACE).tenant(&self.tenant).with_key(key).fingerprinted(print);
+        Ok(call.key_kind(KeyKind::Beat))
     }
 
     async fn ask(&self, command: &BeatCommand) -> Result<BeatReply, BeatError> {

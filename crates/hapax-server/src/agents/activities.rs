@@ -1,13 +1,11 @@
 use hapax_core::{Recorded, State, Token};
-use hapax_engine::{Activity, Answered, Begun, Carrier, Claimed, EffectState, Place};
-use tokio::time::Instant;
+use hapax_engine::{Activity, Answered, Begun, Carrier, Claimed, EffectState, Place, Told};
 
 use super::{may_use, turn_of};
 use crate::{
     api::{Found, Undone, effect_of, given_out, lease_of, nonce_of, noted, refused, said, told, undone, wait_of},
     app::{App, Asked, Caller},
     http::{Reply, answer, json},
-    metrics::Told,
     problem::{Problem, store_down},
     records,
     wire::{
@@ -24,12 +22,11 @@ pub(super) async fn claim(app: &App, asked: Asked) -> Result<Reply, Problem> {
     may_use(&asked.caller, SURFACE)?;
     let wanted: ActivityRequest = json(&asked.headers, asked.body, &app.limits).await?;
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
-    let since = Instant::now();
     let found = match activity(app, &asked.caller, &wanted).await {
         Ok(activity) => ask(app, &asked.caller, activity, nonce).await,
         Err(refused) => Err(refused),
     };
-    said(app, &asked.caller, since, found)
+    said(app, &asked.caller, found)
 }
 
 async fn activity(app: &App, caller: &Caller, wanted: &ActivityRequest) -> Result<Activity, Problem> {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json as value;
 
@@ -54,9 +55,11 @@ pub(crate) async fn add_key(app: &App, asked: Asked) -> Result<Reply, Problem> {
     Ok(answer(&value!({ "name": entry.name, "tenant": entry.tenant, "in_force": true })))
 }
 
-#[derive(Deserialize)]
+/// The key to take out of force.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Revoke {
+pub(crate) struct Revoke {
+    /// As it stands in the file.
     name: String,
 }
 
