@@ -134,7 +134,7 @@ impl Reach {
 
     async fn through_process(&self, data: &Path, shared: Option<&str>) -> Result<Option<Reached>, Failure> {
         if shared.is_none() && !data.is_dir() {
-            let why = "there is no such directory; name one with --data, or a daemon with --url".to_owned();
+            let why = "there is no such directory; name one with --data, or a daemon with --url [HX0135]".to_owned();
             return Err(Failure::Store { url: data.display().to_string(), why });
         }
         if UnixStream::connect(socket_in(data)).await.is_err() {
