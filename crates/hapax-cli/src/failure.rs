@@ -75,11 +75,15 @@ pub(crate) enum Failure {
 
 /// What to do about an address that cannot be had.
 fn listen_next(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::InvalidInput => "write it as HOST:PORT, such as 127.0.0.1:7878",
-        io::ErrorKind::AddrNotAvailable => "no network of this machine has it; write another",
-        io::ErrorKind::PermissionDenied => "ports below 1024 need a right of their own; choose a higher one",
-        _ => "is another process there?",
+    let is = |kind| error.kind() == kind;
+    if is(io::ErrorKind::InvalidInput) {
+        "write it as HOST:PORT, such as 127.0.0.1:7878"
+    } else if is(io::ErrorKind::AddrNotAvailable) {
+        "no network of this machine has it; write another"
+    } else if is(io::ErrorKind::PermissionDenied) {
+        "ports below 1024 need a right of their own; choose a higher one"
+    } else {
+        "is another process there?"
     }
 }
 

@@ -285,7 +285,10 @@ impl Store for PostgresStore {
         Box::pin(async {
             self.check().await.map_err(|error| match error {
                 OpenError::Store(error) => error,
-                other => StoreError::Unavailable { store: self.name(), reason: other.to_string() },
+                other @ (OpenError::Url { .. }
+                | OpenError::Unreachable { .. }
+                | OpenError::Server { .. }
+                | OpenError::Newer { .. }) => StoreError::Unavailable { store: self.name(), reason: other.to_string() },
             })
         })
     }
