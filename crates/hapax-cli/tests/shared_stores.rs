@@ -207,6 +207,20 @@ fn a_promise_that_is_broken_while_we_run_is_noticed() {
     assert_eq!(upstream.count(), 4);
 }
 
+/// The file names one store for the gateway and the variable another for the daemon: which is which is said without the password
+/// that stands in one of them.
+#[test]
+fn two_stores_in_one_process_are_refused_without_showing_a_password() {
+    let (redis, dir) = (Redis::with(&["--requirepass", "hush", "--save", ""]), Dir::new());
+    let other = "redis://:whisper@127.0.0.1:1/";
+    dir.write("hapax.toml", &format!("[gateway]\nupstream = \"http://127.0.0.1:1\"\nstore = \"{other}\"\n"));
+    let url = format!("redis://:hush@127.0.0.1:{}/", redis.port());
+    let refused = Daemon::command(&dir, &[]).env("HAPAX_STORE", &url).output().unwrap();
+    let told = said(&refused);
+    assert!(!refused.status.success() && told.contains("one process has one store"), "{told}");
+    assert!(!told.contains("hush") && !told.contains("whisper"), "{told}");
+}
+
 /// Nobody asks at `/readyz`: the sweeper does, and a begin after the server was away.
 #[test]
 fn a_server_that_comes_back_with_another_file_is_asked_again() {
