@@ -170,7 +170,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         takes_text: true,
         answers: &[
             (200, "How much of it was new.", Content::Json(schema::<wire::ImportedWire>)),
-            (400, "A line cannot be read; nothing behind it was taken.", Content::Problem),
+            (400, "A line cannot be read; no task was taken.", Content::Problem),
         ],
         ..endpoint(Name::A2a(Act::Import), "POST", "/v1/a2a/import", Needs::Admin, "Read such a log.")
     },
