@@ -8,7 +8,7 @@ pub(crate) enum Failure {
     Runtime(io::Error),
     #[error("`{0}` cannot be used: {1} [HX0050]")]
     Flag(&'static str, String),
-    #[error("{} cannot be read: {error}; give another with --config [HX0050]", .path.display())]
+    #[error("{} cannot be read: {error}; name a file that can be, for `serve` and `gateway` with --config [HX0050]", .path.display())]
     NoFile { path: PathBuf, error: io::Error },
     #[error("{}: {error}", .path.display())]
     File { path: PathBuf, error: hapax_engine::policy_file::PolicyFileError },
@@ -24,7 +24,8 @@ pub(crate) enum Failure {
     #[error("the data directory {} cannot be used: {error}; name another with --data [HX0135]", .path.display())]
     Data { path: PathBuf, error: io::Error },
     #[error(
-        "another daemon holds the data directory {}; on a shared store each has one of its own, named with --data [HX0135]",
+        "another process holds the data directory {}; on a shared store each daemon and gateway has one of its own: name it with \
+         --data, and copy the file `secret` into it [HX0135]",
         .0.display()
     )]
     DataInUse(PathBuf),
@@ -34,7 +35,7 @@ pub(crate) enum Failure {
     Promise(#[from] hapax::EngineError),
     #[error("the secret {} cannot be used: {why} [HX0060]", .path.display())]
     Secret { path: PathBuf, why: String },
-    #[error("cannot listen on {address}: {error}; is another process there? [HX0061]")]
+    #[error("cannot listen on {address}: {error}; {} [HX0061]", listen_next(.error))]
     Listen { address: String, error: io::Error },
     #[error("cannot watch for signals: {0}")]
     Signals(io::Error),
@@ -70,6 +71,20 @@ pub(crate) enum Failure {
     Interrupted,
     #[error("{0} knobs differ")]
     Differs(usize),
+}
+
+/// What to do about an address that cannot be had.
+fn listen_next(error: &io::Error) -> &'static str {
+    let is = |kind| error.kind() == kind;
+    if is(io::ErrorKind::InvalidInput) {
+        "write it as HOST:PORT, such as 127.0.0.1:7878"
+    } else if is(io::ErrorKind::AddrNotAvailable) {
+        "no network of this machine has it; write another"
+    } else if is(io::ErrorKind::PermissionDenied) {
+        "ports below 1024 need a right of their own; choose a higher one"
+    } else {
+        "is another process there?"
+    }
 }
 
 impl Failure {

@@ -4,7 +4,10 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use hapax::{Durability, Effect, Engine, Ledger, MemoryStore, Policies, Store, StoreUrlError};
 
@@ -94,21 +97,31 @@ pub(crate) fn warn_if_forgetful(store: &dyn Store, policies: &Policies) {
 }
 
 impl Opened {
-    /// Holds the directory beside a shared store for one daemon: two would write into one audit log. The ledger holds its
-    /// own.
-    pub(crate) fn hold(&self) -> Result<Option<File>, Failure> {
-        let beside = self.directory.as_deref().filter(|_| !self.store.single_writer());
-        beside.map(hold).transpose()
+    /// Holds the directory beside a shared store for one process: two would write into one audit log, and the later would
+    /// take the socket of the earlier. The ledger holds its own.
+    pub(crate) async fn hold(&self) -> Result<Option<File>, Failure> {
+        match self.directory.as_deref().filter(|_| !self.store.single_writer()) {
+            Some(beside) => hold(beside).await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 
-fn hold(data: &Path) -> Result<File, Failure> {
+/// So long, as at a ledger, a process waits for the one before it, which is about to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOKS_AGAIN: Duration = Duration::from_millis(50);
+
+async fn hold(data: &Path) -> Result<File, Failure> {
     let failed = |error| Failure::Data { path: data.to_owned(), error };
     let file = File::options().create(true).truncate(false).write(true).open(data.join("lock")).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(Failure::DataInUse(data.to_owned())),
-        Err(fs::TryLockError::Error(error)) => Err(failed(error)),
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() < until => tokio::time::sleep(LOOKS_AGAIN).await,
+            Err(fs::TryLockError::WouldBlock) => return Err(Failure::DataInUse(data.to_owned())),
+            Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
+        }
     }
 }
 

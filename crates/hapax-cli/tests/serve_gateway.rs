@@ -42,6 +42,35 @@ fn a_request_through_the_gateway_is_in_the_daemons_store_and_survives_a_kill() {
     assert_eq!(upstream.count(), 1);
 }
 
+/// A dashboard that counts only what comes over the API shows an idle machine while the gateway beside it works.
+#[test]
+fn what_goes_through_the_gateway_is_counted_where_the_seeds_count_it() {
+    let upstream = Upstream::new(|_, number, _| Reply::json(201, &format!("{{\"n\":{number}}}")));
+    let dir = Dir::new();
+    let chat = "[[route]]\nmatch = \"POST /chat\"\nsurface = \"chat\"\n[surface.chat]\nkey.source = [\"automatic\"]\n";
+    dir.write(
+        "hapax.toml",
+        &routes(upstream.address).replace("[surface.payments]", &format!("{chat}\n[surface.payments]")),
+    );
+    let both = Daemon::start(&dir, &[]);
+    let gateway = both.place("gateway").unwrap();
+    assert!(!post(gateway, "/pay", "k1", "{\"amount\":1}").is_replay());
+    assert!(post(gateway, "/pay", "k1", "{\"amount\":1}").is_replay());
+    assert_eq!(post(gateway, "/pay", "k1", "{\"amount\":2}").status, 422);
+    assert_eq!(post(gateway, "/chat", "ignored", "{\"text\":\"hello\"}").status, 201);
+    let page = get_local(both.place("admin").unwrap(), "/metrics");
+    for line in [
+        "idempotency_check_total{status=\"processing_started\"} 2",
+        "idempotency_check_total{status=\"duplicate_completed\"} 1",
+        "idempotency_check_total{status=\"fingerprint_mismatch\"} 1",
+        "idempotency_cache_hit_total 1",
+        "idempotency_key_type_total{type=\"client_provided\"} 3",
+        "idempotency_key_type_total{type=\"auto_generated\"} 1",
+    ] {
+        assert!(page.lines().any(|said| said == line), "no `{line}` in {page}");
+    }
+}
+
 /// A HUP takes new routes, and refuses a file with a slip in it whole: keys, policies and routes.
 #[test]
 fn a_reload_takes_all_of_the_file_or_nothing_of_it() {

@@ -10,8 +10,9 @@ use std::{
 };
 
 use crate::support::{
-    Answer, Dir, Gateway, Reply, Start, Upstream, post,
+    Answer, Daemon, Dir, Gateway, Reply, Start, Upstream, get, post,
     stores::{ROWS, Row},
+    until,
 };
 use hapax_testkit::{Postgres, Redis};
 
@@ -111,6 +112,37 @@ fn a_gateway_with_another_secret_does_not_start() {
     }
 }
 
+/// A gateway beside the daemon, both on one Redis and both started where their owner happened to be: two processes would
+/// write into one audit log, which then proves nothing, and the later would take away the socket of the earlier. The second
+/// is refused and told what it needs; with a directory of its own it starts.
+#[test]
+fn a_gateway_in_the_directory_of_a_daemon_breaks_no_audit_chain() {
+    let (server, upstream, dir) = ((ROWS[0].durable)(), Upstream::counting(), Dir::new());
+    let url = server.url();
+    let daemon = Daemon::start(&dir, &["--store", &url]);
+    let (code, told) = Start::at(&dir).upstream(upstream.address).arg("--store", &url).fails();
+    assert_eq!(code, 1, "{told}");
+    assert!(told.contains("HX0135") && told.contains("--data") && told.contains("`secret`"), "{told}");
+    let reached = hapax(dir.path(), &["doubt", "list", "--store", &url]);
+    assert!(reached.status.success() && said(&reached).contains("the process that runs there"), "{}", said(&reached));
+
+    std::fs::create_dir(dir.path().join("beside")).unwrap();
+    std::fs::copy(dir.path().join("hapax-data/secret"), dir.path().join("beside/secret")).unwrap();
+    let start = Start::at(&dir).upstream(upstream.address).arg("--store", &url).arg("--data", "beside");
+    let gateway = start.go();
+    assert_eq!(post(gateway.address, "/charges", "k1", "{}").status, 201);
+    // The other way round the daemon is the one that is refused.
+    let output = Daemon::command(&dir, &["--store", &url, "--data", "beside"]).output().unwrap();
+    assert!(!output.status.success() && said(&output).contains("HX0135"), "{}", said(&output));
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
+    drop(daemon);
+    for log in ["hapax-data", "beside"] {
+        let whole = hapax(dir.path(), &["audit", "verify", log]);
+        assert!(whole.status.success() && said(&whole).contains("whole"), "{log}: {}", said(&whole));
+    }
+}
+
 /// A store that evicts, or acknowledges before it syncs, forgets charges. What it lacks is said at the start, nothing
 /// that does harm twice runs there, and whoever demands more does not start.
 #[test]
@@ -139,6 +171,68 @@ fn what_may_be_forgotten_is_said_at_the_start_and_refused() {
         assert!(post(allowed.address, "/charges", "k1", "{}").is_replay());
         assert_eq!(upstream.count(), 1, "{}", row.name);
     }
+}
+
+/// A Redis that was durable at the start is set up anew while we run, or gets a replica back that a fail-over would go to.
+/// What it acknowledges may be forgotten from then on: readiness says so, and nothing that does harm twice runs there.
+#[test]
+fn a_promise_that_is_broken_while_we_run_is_noticed() {
+    let (redis, dir, upstream) = (Redis::start(), Dir::new(), Upstream::counting());
+    dir.write(
+        "hapax.toml",
+        &format!("[gateway]\nupstream = \"http://{}\"\nlisten = \"127.0.0.1:0\"\n", upstream.address),
+    );
+    let url = redis.url();
+    let daemon = Daemon::start(&dir, &["--store", &url, "--durability", "durable"]);
+    let place = |line: &str| daemon.url(line).unwrap().strip_prefix("http://").unwrap().parse().unwrap();
+    let (public, gateway): (std::net::SocketAddr, std::net::SocketAddr) = (place("hapax serve on"), place("gateway"));
+    let ready = || get(public, "/readyz");
+    assert_eq!((ready().status, post(gateway, "/charges", "k1", "{}").status), (200, 201));
+
+    for (setting, broken, kept) in [
+        ("appendfsync", "everysec", "always"),
+        ("no-appendfsync-on-rewrite", "yes", "no"),
+        ("maxmemory-policy", "allkeys-lru", "noeviction"),
+    ] {
+        assert!(redis.say(&format!("CONFIG SET {setting} {broken}")).starts_with("+OK"));
+        until("the broken promise to be seen", || ready().status == 503);
+        assert!(ready().text().contains("HX0009"), "{setting}: {}", ready().text());
+        let refused = post(gateway, "/charges", setting, "{}");
+        assert!(refused.status == 503 && refused.says("HX0134"), "{setting}: {}", refused.text());
+        assert!(post(gateway, "/charges", "k1", "{}").is_replay(), "what is known is still told");
+        assert!(redis.say(&format!("CONFIG SET {setting} {kept}")).starts_with("+OK"));
+        until("the promise to be kept again", || ready().status == 200);
+        assert_eq!(post(gateway, "/charges", setting, "{}").status, 201, "{setting}");
+    }
+    assert_eq!(upstream.count(), 4);
+}
+
+/// The file names one store for the gateway and the variable another for the daemon: which is which is said without the password
+/// that stands in one of them.
+#[test]
+fn two_stores_in_one_process_are_refused_without_showing_a_password() {
+    let (redis, dir) = (Redis::with(&["--requirepass", "hush", "--save", ""]), Dir::new());
+    let other = "redis://:whisper@127.0.0.1:1/";
+    dir.write("hapax.toml", &format!("[gateway]\nupstream = \"http://127.0.0.1:1\"\nstore = \"{other}\"\n"));
+    let url = format!("redis://:hush@127.0.0.1:{}/", redis.port());
+    let refused = Daemon::command(&dir, &[]).env("HAPAX_STORE", &url).output().unwrap();
+    let told = said(&refused);
+    assert!(!refused.status.success() && told.contains("one process has one store"), "{told}");
+    assert!(!told.contains("hush") && !told.contains("whisper"), "{told}");
+}
+
+/// Nobody asks at `/readyz`: the sweeper does, and a begin after the server was away.
+#[test]
+fn a_server_that_comes_back_with_another_file_is_asked_again() {
+    let (mut redis, dir, upstream) = (Redis::start(), Dir::new(), Upstream::counting());
+    let gateway = gateway(&dir, &upstream, &redis.url());
+    assert_eq!(post(gateway.address, "/charges", "k1", "{}").status, 201);
+    redis.kill();
+    assert_eq!(post(gateway.address, "/charges", "k2", "{}").status, 503, "it is away");
+    redis.restart();
+    assert!(redis.say("CONFIG SET appendfsync no").starts_with("+OK"));
+    until("it to be asked", || post(gateway.address, "/charges", "k3", "{}").says("HX0134"));
+    assert_eq!(upstream.count(), 1, "nothing ran on a server that forgets");
 }
 
 /// The password of a store in a log is a password that everybody has.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// All spans that have arrived.
 fn spans(collector: &Upstream) -> Vec<Value> {
     let mut all = Vec::new();
-    for asked in collector.asked() {
+    for asked in collector.asked().into_iter().filter(|asked| asked.path != "/v1/metrics") {
         assert_eq!((asked.method.as_str(), asked.path.as_str()), ("POST", "/v1/traces"));
         assert_eq!(asked.header("content-type"), Some("application/json"));
         let batch: Value = serde_json::from_slice(&asked.body).unwrap();
@@ -73,6 +73,14 @@ fn a_request_its_decision_and_the_stores_part_of_it_are_one_trace() {
         assert!(time(inner, "endTimeUnixNano") <= time(outer, "endTimeUnixNano"));
         assert!(time(inner, "startTimeUnixNano") > 1_600_000_000_000_000_000, "nanoseconds since 1970");
     }
+    // The names of OpenWOP go along, with dots.
+    let of_regions = || collector.asked().into_iter().find(|asked| asked.path == "/v1/metrics");
+    until("the metrics", || of_regions().is_some());
+    let told: Value = serde_json::from_slice(&of_regions().unwrap().body).unwrap();
+    let metrics = &told["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+    assert_eq!(metrics[0]["name"], "openwop.idempotency.cross_region_conflicts_total");
+    assert_eq!(metrics[0]["sum"]["dataPoints"][0]["asInt"], "0");
+    assert_eq!(metrics[1]["name"], "openwop.idempotency.partition_seconds");
     // What was still waiting goes out before the end.
     let before = collector.count();
     begin(&daemon, "PLANTED-last", &[]);

@@ -53,9 +53,10 @@ impl Call {
         let nonce = self.engine.inner.entropy.nonce()?;
         let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
         self.engine.sweep_from_now_on();
-        let unanswered = Unanswered::new(&self.engine, prepared, nonce);
+        let (since, unanswered) = (Instant::now(), Unanswered::new(&self.engine, prepared, nonce));
         let begun = self.engine.begin(prepared, nonce, Nonces::Ours, &unanswered.sent).await;
         unanswered.sent.clear();
+        self.engine.inner.tally.begun(&begun, prepared.key_kind, since.elapsed());
         match begun {
             Err(unsure) => {
                 if let Some(expected) = unsure.unsettled {
@@ -73,7 +74,10 @@ impl Call {
     pub async fn begin_with(self, nonce: Nonce) -> Result<Begun, EngineError> {
         let prepared = self.prepared?;
         self.engine.sweep_from_now_on();
-        self.engine.begin(&prepared, nonce, Nonces::Callers, &Sent::nothing()).await.map_err(|unsure| unsure.error)
+        let since = Instant::now();
+        let begun = self.engine.begin(&prepared, nonce, Nonces::Callers, &Sent::nothing()).await;
+        self.engine.inner.tally.begun(&begun, prepared.key_kind, since.elapsed());
+        begun.map_err(|unsure| unsure.error)
     }
 }
 
@@ -266,7 +270,7 @@ impl Inner {
     ) -> Result<(Begin, Option<Running>, Option<Place>), EngineError> {
         let (admit, running) = match self.quotas.run(prepared.policy.admission, &prepared.scope) {
             // What is recorded or under way is told all the same.
-            Ok(_) if self.forgetful && !prepared.policy.may_be_forgotten(prepared.effect) => {
+            Ok(_) if !prepared.policy.may_be_forgotten(prepared.effect) && self.is_forgetful().await => {
                 (refused(RefusalReason::Forgetful), None)
             }
             Ok(running) => (Admit::Yes, running),

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::{
     engine::{Engine, Inner},
     error::EngineError,
+    told::KeyKind,
 };
 
 /// A surface was named; whose call it is comes next.
@@ -145,6 +146,7 @@ impl InScope {
                 wait: Wait::AsPolicy,
                 ties: None,
                 owner: None,
+                key_kind: KeyKind::Given,
             })
         });
         Call { engine, prepared }
@@ -184,6 +186,7 @@ pub(crate) struct Prepared {
     pub(crate) ties: Option<Arc<Ties>>,
     /// Who holds the attempt; `None`: this process.
     pub(crate) owner: Option<Arc<str>>,
+    pub(crate) key_kind: KeyKind,
 }
 
 impl Prepared {
@@ -299,6 +302,11 @@ impl Call {
     /// The id of the operation this call is about.
     pub fn id(&self) -> Result<Id, EngineError> {
         self.prepared.as_ref().map(|prepared| prepared.id).map_err(Clone::clone)
+    }
+
+    /// Says where the key came from, for metrics; without a word the caller gave it.
+    pub fn key_kind(self, kind: KeyKind) -> Self {
+        self.set(|prepared| prepared.key_kind = kind)
     }
 
     /// What logs show of the key: a short digest under the engine's secret.

@@ -2,7 +2,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicUsize},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -12,7 +12,7 @@ use hapax_core::{
     identity::{Key, Printer, Secret, Surface, Tenant},
     record::About,
 };
-use hapax_store::{Durability, Store};
+use hapax_store::{Durability, Store, StoreError};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use tokio::{runtime::Handle, time::Instant};
@@ -32,6 +32,7 @@ use crate::{
     settings::Settings,
     shadow::ShadowLog,
     stats::{Counters, Stats},
+    told::Tally,
 };
 
 /// The idempotency engine over one store. Cloning it gives another handle to the same engine.
@@ -45,8 +46,11 @@ pub(crate) struct Inner {
     pub(crate) store_name: String,
     /// The store lives in this process, so it can be asked for its time whenever that is needed.
     pub(crate) store_is_here: bool,
-    /// The store is shared and may forget what it acknowledged. One that goes with its process is chosen for that.
-    pub(crate) forgetful: bool,
+    /// No other process writes to the store, and what it promises does not change while it is open.
+    alone: bool,
+    /// How many store calls had failed when the store was last asked what it promises.
+    failures_known: AtomicU64,
+    pub(crate) tally: Tally,
     /// What other processes on the store know this one by.
     pub(crate) claimant: Claimant,
     wall: Arc<dyn WallClock>,
@@ -223,7 +227,9 @@ impl EngineBuilder {
                 store_name: self.store.name(),
                 store_is_here: self.store.now().is_some(),
                 scopes: Scopes::default(),
-                forgetful: !alone && matches!(promise, Durability::BestEffort(_)),
+                alone,
+                failures_known: AtomicU64::new(0),
+                tally: Tally::default(),
                 claimant: if alone { Claimant([0; 16]) } else { claimant(&*self.entropy)? },
                 gate: Gate::new(self.settings.gate),
                 joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
@@ -290,6 +296,24 @@ impl Engine {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.inner.counters.read()
+    }
+
+    /// What begins were told so far, and how long that took.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.inner.tally
+    }
+
+    /// Asks the store what it promises right now: a server that others look after is set up anew while it runs. What is said
+    /// holds from then on, for work that does harm twice too. The sweeper asks at each pass.
+    pub async fn ask_promise(&self) -> Result<Durability, StoreError> {
+        self.inner.ask_promise().await
+    }
+
+    /// Whether this engine was told not to start on less than a store that keeps what it acknowledged.
+    #[must_use]
+    pub fn demands_durable(&self) -> bool {
+        self.inner.settings.demand_durable
     }
 
     /// How many callers wait for another's attempt right now.
@@ -406,6 +430,27 @@ impl Inner {
 
     pub(crate) fn heard(&self, now: Stamp) {
         *self.heard.write() = (now, Instant::now());
+    }
+
+    pub(crate) async fn ask_promise(&self) -> Result<Durability, StoreError> {
+        if self.alone {
+            return Ok(self.store.durability());
+        }
+        self.in_time("durability", self.store.ask_durability()).await
+    }
+
+    /// Whether the store is shared and may forget what it acknowledged. One that goes with its process is chosen for that.
+    pub(crate) async fn is_forgetful(&self) -> bool {
+        if self.alone {
+            return false;
+        }
+        // After a failure it may be another server, or the same one after a restart with another file.
+        let failures = self.counters.store_retries.load(Relaxed);
+        if self.failures_known.swap(failures, Relaxed) != failures {
+            // If it does not answer, neither does it to the begin that follows.
+            let _as_before = Box::pin(self.ask_promise()).await;
+        }
+        matches!(self.store.durability(), Durability::BestEffort(_))
     }
 
     /// Tells of a step once it is settled: events and counters.

@@ -39,6 +39,8 @@ pub struct Explanation {
     pub downstream_key: String,
     /// What this process remembers of it, oldest first.
     pub recent: Vec<Logged>,
+    /// How often this process has given the recorded answer again from memory, which leaves no event.
+    pub given_from_memory: u16,
     pub advice: Advice,
 }
 
@@ -75,6 +77,7 @@ impl Engine {
             policy_name: policy.name.to_string(),
             downstream_key: downstream_key(id),
             recent: self.inner.events.of(id),
+            given_from_memory: self.inner.gate.given(id),
             advice: record.as_ref().map_or(Advice::RunsAgain, |record| advice(record, now)),
             record,
         })

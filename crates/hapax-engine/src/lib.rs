@@ -50,6 +50,7 @@ mod stats;
 mod steps;
 mod sweeper;
 mod ticket;
+mod told;
 mod tools;
 
 pub use activity::{
@@ -88,4 +89,5 @@ pub use stats::Stats;
 pub use steps::Stepped;
 pub use sweeper::{Sweeper, Swept};
 pub use ticket::{Ticket, downstream_key};
+pub use told::{KeyKind, Tally, Told};
 pub use tools::{Tool, ToolDeclaration, ToolError};

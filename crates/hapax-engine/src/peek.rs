@@ -6,6 +6,7 @@ use hapax_core::{
     policy::Mode,
 };
 use std::sync::Arc;
+use tokio::time::Instant;
 
 use crate::{
     begin::{Begun, Replayed},
@@ -24,7 +25,12 @@ impl Call {
     pub async fn peek(&self) -> Result<Option<Begun>, EngineError> {
         let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
         match prepared.policy.mode {
-            Mode::Enforce => self.engine.peek(prepared).await,
+            Mode::Enforce => {
+                let since = Instant::now();
+                let peeked = self.engine.peek(prepared).await;
+                self.engine.inner.tally.peeked(&peeked, prepared.key_kind, since.elapsed());
+                peeked
+            }
             Mode::Shadow => Ok(None),
         }
     }

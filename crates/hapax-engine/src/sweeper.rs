@@ -51,6 +51,7 @@ impl Engine {
         Sweeper(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(engine.inner.pause()).await;
+                let _asked_again = engine.ask_promise().await;
                 // An error here is the store's, and every caller meets it too; the next pass tries again.
                 let _tried_again = engine.sweep().await;
             }
@@ -148,6 +149,7 @@ async fn sweep_while_there(inner: Weak<Inner>) {
         let Some(inner) = inner.upgrade() else { return };
         since_orphans += pause;
         let engine = Engine { inner };
+        let _asked_again = engine.ask_promise().await;
         // An error here is the store's, and every caller meets it too; the next pass tries again.
         if since_orphans >= engine.inner.settings.orphan_age {
             since_orphans = Duration::ZERO;

@@ -155,6 +155,10 @@ impl Store for NatsStore {
         self.durability.read().clone()
     }
 
+    fn ask_durability(&self) -> Answer<'_, Durability> {
+        Box::pin(self.check())
+    }
+
     fn level(&self) -> Level {
         Level::Basic
     }

@@ -281,6 +281,18 @@ impl Store for PostgresStore {
         self.durability.read().clone()
     }
 
+    fn ask_durability(&self) -> Answer<'_, Durability> {
+        Box::pin(async {
+            self.check().await.map_err(|error| match error {
+                OpenError::Store(error) => error,
+                other @ (OpenError::Url { .. }
+                | OpenError::Unreachable { .. }
+                | OpenError::Server { .. }
+                | OpenError::Newer { .. }) => StoreError::Unavailable { store: self.name(), reason: other.to_string() },
+            })
+        })
+    }
+
     fn level(&self) -> Level {
         Level::Full
     }

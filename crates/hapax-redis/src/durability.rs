@@ -12,7 +12,8 @@ pub(crate) async fn ask(links: &Links) -> Result<Durability, StoreError> {
     // Whoever cannot be reached, or does not let us in, is no server that only keeps its settings to itself.
     links.ask::<String>(CALL, &redis::cmd("PING")).await?;
     let mut config = redis::cmd("CONFIG");
-    config.arg("GET").arg("append*");
+    // `no-appendfsync-on-rewrite` is one of them.
+    config.arg("GET").arg("*append*");
     let Ok(append) = links.ask::<HashMap<String, String>>(CALL, &config).await else {
         let reason = "CONFIG GET is not allowed here, so nobody can tell whether it syncs";
         return Ok(Durability::BestEffort(reason.into()));
@@ -45,6 +46,13 @@ fn judge(append: &HashMap<String, String>, memory: &HashMap<String, String>, rep
             "appendfsync is {held}, so a crash forgets what was acknowledged last; set appendfsync always"
         ));
     }
+    if !is("no-appendfsync-on-rewrite", "no") {
+        let held = append.get("no-appendfsync-on-rewrite").map_or("unknown", String::as_str);
+        return Durability::BestEffort(format!(
+            "no-appendfsync-on-rewrite is {held}, so while it saves or rewrites its file it acknowledges before it syncs; set \
+             no-appendfsync-on-rewrite no"
+        ));
+    }
     let replicas = field("connected_slaves").and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0);
     if replicas > 0 || field("role").is_some_and(|role| role.trim() != "master") {
         return Durability::BestEffort(format!(
@@ -64,7 +72,7 @@ mod tests {
 
     #[test]
     fn only_a_lone_server_that_always_syncs_and_never_evicts_is_durable() {
-        let append = map(&[("appendonly", "yes"), ("appendfsync", "always")]);
+        let append = map(&[("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")]);
         let memory = map(&[("maxmemory-policy", "noeviction")]);
         assert_eq!(judge(&append, &memory, "role:master\r\nconnected_slaves:0\r\n"), Durability::Durable);
         let said = |durability: Durability, word: &str| {
@@ -73,6 +81,8 @@ mod tests {
         said(judge(&append, &map(&[("maxmemory-policy", "allkeys-lru")]), ""), "allkeys-lru");
         said(judge(&map(&[("appendonly", "no"), ("appendfsync", "always")]), &memory, ""), "appendonly");
         said(judge(&map(&[("appendonly", "yes"), ("appendfsync", "everysec")]), &memory, ""), "everysec");
+        let unsynced = map(&[("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "yes")]);
+        said(judge(&unsynced, &memory, "role:master\r\nconnected_slaves:0\r\n"), "no-appendfsync-on-rewrite");
         said(judge(&append, &memory, "role:master\r\nconnected_slaves:2\r\n"), "2 replicas");
         said(judge(&append, &memory, "role:slave\r\nconnected_slaves:0\r\n"), "fail-over");
     }

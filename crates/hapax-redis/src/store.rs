@@ -206,6 +206,10 @@ impl Store for RedisStore {
         self.durability.read().clone()
     }
 
+    fn ask_durability(&self) -> Answer<'_, Durability> {
+        Box::pin(self.check())
+    }
+
     fn level(&self) -> Level {
         Level::Full
     }

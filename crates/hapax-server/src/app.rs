@@ -12,13 +12,17 @@ use hapax_engine::{Engine, Providers, in_place};
 use hapax_http::Guard;
 use http::{HeaderMap, Request, header};
 use hyper::body::Incoming;
-use parking_lot::RwLock;
-use tokio::sync::{Semaphore, watch};
+use parking_lot::{Mutex, RwLock};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 
 use crate::{
     a2a, agents, api,
     audit::Audit,
     auth::{Auth, Capability, Identity, KeyFile},
+    counted::Counted,
     endpoint::{self, Endpoint, Found, Name, Needs},
     http::{Bodies, BodyRoom, Handler, Peer, Query, Reply, Sent, problem, segment},
     limits::Limits,
@@ -56,6 +60,9 @@ pub(crate) struct App {
     /// Who everybody is where nobody shows a key.
     pub(crate) anonymous: Arc<Identity>,
     pub(crate) metrics: Metrics,
+    pub(crate) counted: Counted,
+    /// When the store was last asked at `/readyz` what it promises.
+    pub(crate) asked_promise: Mutex<Option<Instant>>,
     pub(crate) log: Log,
     pub(crate) audit: Arc<Audit>,
     /// What keeps repeated changes from happening twice.
@@ -168,6 +175,18 @@ impl AtDoor {
 }
 
 impl App {
+    /// New keys from now on, however they came. Who is still there keeps the counters of before.
+    pub(crate) fn set_auth(&self, mut auth: Auth) {
+        {
+            let mut current = self.auth.write();
+            if let (Auth::Keys(keys), Auth::Keys(earlier)) = (&mut auth, &**current) {
+                keys.go_on_from(earlier);
+            }
+            *current = Arc::new(auth);
+        }
+        self.auth_changes.send_modify(|number| *number += 1);
+    }
+
     async fn route(self: &Arc<Self>, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
         let (head, body) = request.into_parts();
         let peer = head.extensions.get::<Peer>().copied();

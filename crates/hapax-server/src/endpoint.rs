@@ -3,7 +3,12 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::{a2a, agents, auth::Capability, wire};
+use crate::{
+    a2a, agents,
+    api::Revoke,
+    auth::{ApiKey, Capability},
+    wire,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Name {
@@ -338,7 +343,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         ..endpoint(Name::Keys, "GET", "/v1/keys", Needs::Admin, "The keys in force, without anything to use them by.")
     },
     Endpoint {
-        request: Some(anything),
+        request: Some(schema::<ApiKey>),
         answers: &[
             (200, "It is in force.", Content::Json(anything)),
             (409, "It cannot be added to the file, or there is none.", Content::Problem),
@@ -346,7 +351,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         ..endpoint(Name::AddKey, "POST", "/v1/keys", Needs::Admin, "Put one more key in force, by its hash.")
     },
     Endpoint {
-        request: Some(anything),
+        request: Some(schema::<Revoke>),
         answers: &[
             (200, "It is not in force any more.", Content::Json(anything)),
             (409, "It cannot be taken out of the file, or there is none.", Content::Problem),

@@ -14,6 +14,7 @@ mod api;
 mod app;
 pub mod audit;
 mod auth;
+mod counted;
 mod endpoint;
 mod http;
 mod limits;

@@ -5,86 +5,25 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use hapax_engine::Stats;
-use tokio::time::Duration;
+use crate::counted::Counts;
+use hapax_engine::{KeyKind, Stats, Tally, Told};
 
-/// What a begin came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
-    Execute,
-    Replay,
-    Joined,
-    JoinedFailure,
-    InFlight,
-    Mismatch,
-    InDoubt,
-    Refused,
-    Superseded,
-    WindowClosed,
-    Error,
-}
-
-impl Told {
-    const ALL: [Self; 11] = [
-        Self::Execute,
-        Self::Replay,
-        Self::Joined,
-        Self::JoinedFailure,
-        Self::InFlight,
-        Self::Mismatch,
-        Self::InDoubt,
-        Self::Refused,
-        Self::Superseded,
-        Self::WindowClosed,
-        Self::Error,
-    ];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Execute => "execute",
-            Self::Replay => "replay",
-            Self::Joined => "joined",
-            Self::JoinedFailure => "joined_failure",
-            Self::InFlight => "in_flight",
-            Self::Mismatch => "mismatch",
-            Self::InDoubt => "in_doubt",
-            Self::Refused => "refused",
-            Self::Superseded => "superseded",
-            Self::WindowClosed => "window_closed",
-            Self::Error => "error",
+/// The name that the seed gives a verdict, where it has one.
+pub(crate) const fn check_status(told: Told) -> &'static str {
+    match told {
+        Told::Execute => "processing_started",
+        Told::Replay | Told::Joined => "duplicate_completed",
+        Told::InFlight => "duplicate_processing",
+        Told::Mismatch => "fingerprint_mismatch",
+        Told::JoinedFailure | Told::InDoubt | Told::Refused | Told::Superseded | Told::WindowClosed | Told::Error => {
+            told.name()
         }
     }
-
-    /// The name that the seed gives it, where it has one.
-    pub(crate) const fn check_status(self) -> &'static str {
-        match self {
-            Self::Execute => "processing_started",
-            Self::Replay | Self::Joined => "duplicate_completed",
-            Self::InFlight => "duplicate_processing",
-            Self::Mismatch => "fingerprint_mismatch",
-            Self::JoinedFailure
-            | Self::InDoubt
-            | Self::Refused
-            | Self::Superseded
-            | Self::WindowClosed
-            | Self::Error => self.name(),
-        }
-    }
-}
-
-const BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000];
-
-#[derive(Debug, Default)]
-struct Histogram {
-    buckets: [AtomicU64; BUCKETS_MS.len()],
-    count: AtomicU64,
-    micros: AtomicU64,
 }
 
 /// What this server counts besides what the engine does.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    begins: [Histogram; Told::ALL.len()],
     /// By the first digit of the status.
     answers: [AtomicU64; 6],
     pub(crate) unauthenticated: AtomicU64,
@@ -92,22 +31,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn told(&self, told: Told, took: Duration) {
-        let histogram = &self.begins[told as usize];
-        let millis = took.as_millis();
-        if let Some(at) = BUCKETS_MS.iter().position(|most| millis < u128::from(*most)) {
-            histogram.buckets[at].fetch_add(1, Relaxed);
-        }
-        histogram.count.fetch_add(1, Relaxed);
-        histogram.micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Relaxed);
-    }
-
     pub(crate) fn answered(&self, status: u16) {
         self.answers[usize::from(status / 100).min(5)].fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn count_of(&self, told: Told) -> u64 {
-        self.begins[told as usize].count.load(Relaxed)
     }
 }
 
@@ -148,26 +73,29 @@ impl Page {
         self.0
     }
 
-    pub(crate) fn server(&mut self, metrics: &Metrics) {
+    /// What all begins in this process were told, whoever began: the API, the gateway beside it, our own endpoints.
+    pub(crate) fn begins(&mut self, tally: &Tally) {
         self.family("idempotency_check_total", "counter", "Begins by what they were told.");
         let mut statuses: Vec<(&str, u64)> = Vec::new();
         for told in Told::ALL {
-            let count = metrics.count_of(told);
-            match statuses.iter_mut().find(|(status, _)| *status == told.check_status()) {
-                Some((_, sum)) => *sum += count,
-                None => statuses.push((told.check_status(), count)),
+            match statuses.iter_mut().find(|(status, _)| *status == check_status(told)) {
+                Some((_, sum)) => *sum += tally.count(told),
+                None => statuses.push((check_status(told), tally.count(told))),
             }
         }
         for (status, count) in &statuses {
             self.value("idempotency_check_total", &[("status", status)], count);
         }
-        let hits = metrics.count_of(Told::Replay) + metrics.count_of(Told::Joined);
+        let hits = tally.count(Told::Replay) + tally.count(Told::Joined);
         self.one("idempotency_cache_hit_total", "counter", "Begins answered with a recorded outcome.", hits);
         self.family("idempotency_key_type_total", "counter", "Begins by where their key came from.");
-        // Whoever begins over the API has named the key; keys of other kinds are not made here.
-        let all: u64 = Told::ALL.iter().map(|told| metrics.count_of(*told)).sum();
-        self.value("idempotency_key_type_total", &[("type", "client_provided")], all);
-        self.histograms(metrics);
+        for kind in KeyKind::ALL {
+            self.value("idempotency_key_type_total", &[("type", kind.name())], tally.keys(kind));
+        }
+        self.histograms(tally);
+    }
+
+    pub(crate) fn server(&mut self, metrics: &Metrics) {
         self.family("hapax_http_answers_total", "counter", "Answers by the first digit of their status.");
         for (digit, count) in metrics.answers.iter().enumerate().skip(2) {
             let class = format!("{digit}xx");
@@ -180,25 +108,42 @@ impl Page {
         self.one("hapax_steps_fenced_total", "counter", "Steps whose token no longer counted.", fenced);
     }
 
-    fn histograms(&mut self, metrics: &Metrics) {
+    fn histograms(&mut self, tally: &Tally) {
         let name = "hapax_begin_seconds";
         self.family(name, "histogram", "How long begins took, waiting included, by verdict.");
         for told in Told::ALL {
-            let histogram = &metrics.begins[told as usize];
             let (verdict, mut sum) = (told.name(), 0);
-            for (at, most) in BUCKETS_MS.iter().enumerate() {
-                sum += histogram.buckets[at].load(Relaxed);
+            for (most, within) in Tally::BOUNDS_MS.iter().zip(tally.within(told)) {
+                sum += within;
                 #[allow(clippy::cast_precision_loss, reason = "the largest bound is 30,000")]
                 let le = (*most as f64 / 1000.0).to_string();
                 self.value(&format!("{name}_bucket"), &[("verdict", verdict), ("le", &le)], sum);
             }
-            let count = histogram.count.load(Relaxed);
+            let count = tally.count(told);
             self.value(&format!("{name}_bucket"), &[("verdict", verdict), ("le", "+Inf")], count);
-            let micros = histogram.micros.load(Relaxed);
+            let micros = tally.micros(told);
             let seconds = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
             self.value(&format!("{name}_sum"), &[("verdict", verdict)], seconds);
             self.value(&format!("{name}_count"), &[("verdict", verdict)], count);
         }
+    }
+
+    pub(crate) fn records(&mut self, counts: &Counts) {
+        self.family("hapax_live_records", "gauge", "Operations under way or in doubt, counted up to 10,000.");
+        self.value("hapax_live_records", &[("state", "pending")], counts.pending);
+        self.value("hapax_live_records", &[("state", "in_doubt")], counts.in_doubt);
+        let help = "Records inside their retention, on surfaces that have a policy or are our own.";
+        self.one("hapax_unexpired_records", "gauge", help, counts.unexpired);
+    }
+
+    /// Of what was given again, how much this process had at hand.
+    pub(crate) fn gate(&mut self, stats: &Stats, entries: usize, bytes: usize) {
+        #[allow(clippy::cast_precision_loss, reason = "a ratio")]
+        let ratio = if stats.replayed == 0 { 0.0 } else { stats.gate_hits as f64 / stats.replayed as f64 };
+        let help = "Of the recorded answers given again, the part that came without asking the store.";
+        self.one("hapax_gate_hit_ratio", "gauge", help, ratio);
+        self.one("hapax_gate_records", "gauge", "Answers that this process has at hand.", entries);
+        self.one("hapax_gate_bytes", "gauge", "Bytes of these.", bytes);
     }
 
     pub(crate) fn engine(&mut self, stats: &Stats, waiting: usize, tickets: usize) {

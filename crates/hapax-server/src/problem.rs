@@ -103,7 +103,8 @@ impl Problem {
     /// Nothing is known under this id, or it is somebody else's: the same words for both.
     #[must_use]
     pub fn unknown_operation() -> Self {
-        let detail = "no operation of yours has this id; it may have expired";
+        let detail = "nothing of yours is recorded under this id or key; it may have expired, or the key was used on another \
+                      `surface` or within a `scope`, such as an endpoint (on the command line --surface, --endpoint)";
         Self::new(StatusCode::NOT_FOUND, "HX0010", "The operation is not known here", detail, Next::FixRequest)
     }
 

@@ -8,7 +8,7 @@ use std::{
 use data_encoding::HEXLOWER;
 use hapax_core::identity::Tenant;
 use hapax_engine::{Engine, Providers};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustls::ServerConfig as TlsConfig;
 use serde_json::json;
 use tokio::{
@@ -20,6 +20,7 @@ use crate::{
     app::{App, AtDoor, Door, Gauges},
     audit::{Action, Audit, AuditError},
     auth::{Auth, Capability, Identity, KeyFile, TenantState},
+    counted::Counted,
     http,
     limits::Limits,
     log::{Level, Log},
@@ -160,6 +161,8 @@ impl ServerBuilder {
             seal: Seal::new(&self.engine.derived_key("hapax.server.seal.v1")),
             anonymous: Arc::new(anonymous()),
             metrics: Metrics::default(),
+            counted: Counted::default(),
+            asked_promise: Mutex::default(),
             log: self.log,
             audit: self.audit,
             once: once::guard(self.engine.clone())?,
@@ -321,15 +324,8 @@ impl Server {
     }
 
     /// New keys from now on. Whoever's is not among them is turned away with the next request, and reads no more events.
-    pub fn set_auth(&self, mut auth: Auth) {
-        {
-            let mut current = self.app.auth.write();
-            if let (Auth::Keys(keys), Auth::Keys(earlier)) = (&mut auth, &**current) {
-                keys.go_on_from(earlier);
-            }
-            *current = Arc::new(auth);
-        }
-        self.app.auth_changes.send_modify(|number| *number += 1);
+    pub fn set_auth(&self, auth: Auth) {
+        self.app.set_auth(auth);
     }
 
     /// New keys and policies, both or neither; it stands in the audit log first.

@@ -10,6 +10,7 @@ mod audit;
 mod books;
 mod client_once;
 mod limits;
+mod metrics;
 mod neighbours;
 mod once;
 mod strangers;

@@ -194,6 +194,43 @@ async fn a_policy_change_is_in_force_at_once_and_in_the_audit_log() {
     assert_eq!(ask(&daemon.client(), "GET", "/v1/audit", Value::Null).await.0, 404);
 }
 
+/// "Why was this replayed?" at three in the morning: what the answer to a retry came from, and whose lease holds up the next
+/// one, must stand there; also where the answer came from memory, which leaves no event.
+#[tokio::test]
+async fn explain_shows_the_lease_where_keys_come_from_and_replays_from_memory() {
+    let daemon = Setup::default().start().await;
+    let client = daemon.client();
+    let (_, ticket) = begin(&client, json!({ "lease_ms": 30_000 })).await;
+    let path = format!("/v1/operations/{}", ticket["operation"].as_str().unwrap());
+    let (_, told) = ask(&client, "GET", &path, Value::Null).await;
+    let running = &told["attempts"][0];
+    assert_eq!((&running["lease_ms"], &running["end"]), (&json!(30_000), &json!("running")), "{told}");
+    assert!((1..=30_000).contains(&running["lease_left_ms"].as_u64().unwrap()), "{told}");
+    assert_eq!(told["key_from"], "given by the caller");
+    step(&client, &ticket, "complete", json!({ "outcome": { "body": "done" } })).await;
+    for _ in 0..2 {
+        assert_eq!(begin(&client, json!({})).await.1["verdict"], "replay");
+    }
+    let (_, told) = ask(&client, "GET", &path, Value::Null).await;
+    assert_eq!(told["given_from_memory"], 2, "{told}");
+    assert!(told["story"].to_string().contains("again 2 times"), "{told}");
+    assert!(told["attempts"][0]["lease_ms"].is_null(), "no lease runs any more: {told}");
+
+    let beat = json!({ "session": "s1", "messages": ["m1"] });
+    let number = ask(&client, "POST", "/v1/beats:gather", beat).await.1["beat"].clone();
+    let named = json!({ "session": "s1", "beat": number });
+    ask(&client, "POST", "/v1/beats:seal", named.clone()).await;
+    let (_, ticket) = ask(&client, "POST", "/v1/beats:begin", named).await;
+    let path = format!("/v1/operations/{}", ticket["operation"].as_str().unwrap());
+    let (_, told) = ask(&client, "GET", &path, Value::Null).await;
+    assert!(told["key_from"].as_str().unwrap().contains("messages of the beat"), "{told}");
+    // By a key that was never used: what else may be missing is said.
+    let (status, told) =
+        ask(&client, "POST", "/v1/operations:explain", json!({ "surface": "payments", "key": "order-18" })).await;
+    assert_eq!((status, &told["code"]), (404, &json!("HX0010")), "{told}");
+    assert!(told["detail"].as_str().unwrap().contains("--endpoint"), "{told}");
+}
+
 /// Readiness says what the store really promises; the capability document what is really configured.
 #[tokio::test]
 async fn the_process_tells_the_truth_about_itself() {

@@ -194,6 +194,35 @@ async fn readers_are_counted_in_all_and_over_a_change_of_keys() {
     }
 }
 
+/// Keys come and go by the API too, while tenants are served. A tenant that has all its places taken, or has asked as often as
+/// it may, would get as much again with every key that anybody adds.
+#[tokio::test]
+async fn a_key_added_or_revoked_by_the_api_gives_nobody_a_second_share() {
+    let path = std::env::temp_dir().join(format!("hapax-limits-keys-{}.toml", std::process::id()));
+    std::fs::write(&path, support::key_text()).unwrap();
+    let limits = Limits { readers: 50, readers_per_tenant: 2, ..Limits::default() };
+    let setup = Setup { auth: support::keys(), limits, key_file: Some(path.clone()), ..Setup::default() };
+    let daemon = setup.start().await;
+    let key = "authorization: Bearer secret-of-acme-client\r\n";
+    let mut readers = Vec::new();
+    for _ in 0..2 {
+        let (stream, head) = reader(&daemon.address, key).await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        readers.push(stream);
+    }
+    let root = daemon.root();
+    let entry = json!({
+        "name": "new", "hash": hapax_server::hash_key("secret-of-new"), "tenant": "acme", "roles": ["client"],
+    });
+    for (path, body) in [("/v1/keys", entry), ("/v1/keys:revoke", json!({ "name": "new" }))] {
+        let (status, told) = ask(&root, "POST", path, body).await;
+        assert_eq!(status, 200, "{told}");
+        let (_, head) = reader(&daemon.address, key).await;
+        assert!(head.starts_with("HTTP/1.1 429"), "after {path}: {head}");
+    }
+    let _ = std::fs::remove_file(&path);
+}
+
 /// A reader that comes back gets what it missed; from another life of the process, or too late, it is told of a gap.
 #[tokio::test]
 async fn a_reader_resumes_where_it_was_or_is_told_of_a_gap() {

@@ -172,7 +172,16 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         Millis::ZERO
     }
 
+    /// What it promises, as far as it knows; without asking anybody.
     fn durability(&self) -> Durability;
+
+    /// Asks anew what it promises, where that can change while it is open: a server has settings that others change, and
+    /// replicas that come and go. [`Store::durability`] says the same from then on.
+    fn ask_durability(&self) -> Answer<'_, Durability> {
+        let known = self.durability();
+        Box::pin(async move { Ok(known) })
+    }
+
     fn level(&self) -> Level;
     /// What to call it in messages: `memory`, `file:./hapax-data`. Never with a secret.
     fn name(&self) -> String;

@@ -10,7 +10,7 @@ pub(crate) struct Explain {
     /// The surface of the key
     #[arg(long, default_value = "http")]
     surface: String,
-    /// The endpoint that the key was used at, where the surface tells them apart
+    /// Method and path that the key was used at, such as 'POST /orders', where the surface tells them apart; the gateway does
     #[arg(long)]
     endpoint: Option<String>,
     #[command(flatten)]
@@ -61,10 +61,14 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
         .flatten()
         .map(|attempt| {
             let [number, owner, end] = ["number", "owner", "end"].map(|name| show::text(attempt, name));
-            vec![number, owner, show::time(attempt, "begun_at"), end]
+            let lease = match (attempt["lease_left_ms"].as_u64(), attempt["lease_ms"].as_u64()) {
+                (Some(left), Some(length)) => format!("{}s of {}s left", left.div_ceil(1000), length.div_ceil(1000)),
+                (_, _) => "-".to_owned(),
+            };
+            vec![number, owner, show::time(attempt, "begun_at"), lease, end]
         })
         .collect();
-    show::table(&["ATTEMPT", "OWNER", "BEGUN", "END"], &rows);
+    show::table(&["ATTEMPT", "OWNER", "BEGUN", "LEASE", "END"], &rows);
     let evidence: Vec<Vec<String>> = told["evidence"]
         .as_array()
         .into_iter()
@@ -79,6 +83,7 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
     println!();
     for (name, member) in [
         ("key, hashed", "key_hash"),
+        ("key from", "key_from"),
         ("id from", "derived"),
         ("effect", "effect"),
         ("policy", "policy"),

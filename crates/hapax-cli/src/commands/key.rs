@@ -49,6 +49,9 @@ pub(super) async fn run(key: Key) -> Result<(), Failure> {
             let row = |key: &Value| columns.iter().map(|name| show::text(key, name)).collect();
             let rows: Vec<Vec<String>> = told["keys"].as_array().into_iter().flatten().map(row).collect();
             show::table(&["NAME", "TENANT", "PRINCIPAL", "CAPABILITIES", "SURFACES"], &rows);
+            if rows.is_empty() {
+                eprintln!("hapax: no key is in force here; `hapax key new NAME --tenant T` makes one");
+            }
             Ok(())
         }
         Key::Revoke { name, reach } => {

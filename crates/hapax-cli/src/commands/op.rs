@@ -49,6 +49,7 @@ pub(crate) struct Begin {
     /// pure, idempotent, compensatable, irreversible or unsafe
     #[arg(long)]
     effect: Option<String>,
+    /// How long it may be silent before it counts as lost [default: as the policy says]
     #[arg(long, value_name = "MILLISECONDS")]
     lease_ms: Option<u64>,
     /// How long to wait for another's attempt

@@ -79,7 +79,7 @@ impl Reach {
         // begins under the same policies as a daemon here would, and sweeps nothing: it was asked for something else.
         let own = format!("file:{}", data.display());
         let opened = store::open(shared.as_deref().unwrap_or(&own), &data).await?;
-        let held = opened.hold()?;
+        let held = opened.hold().await?;
         let settings =
             Settings::read(&ServeArgs { config: variable("HAPAX_CONFIG").map(Into::into), ..ServeArgs::default() })?;
         let engine = Hapax::on(opened.store).policies(settings.policies).secret(kept_secret(Some(&data))?);
@@ -134,7 +134,7 @@ impl Reach {
 
     async fn through_process(&self, data: &Path, shared: Option<&str>) -> Result<Option<Reached>, Failure> {
         if shared.is_none() && !data.is_dir() {
-            let why = "there is no such directory; name one with --data, or a daemon with --url".to_owned();
+            let why = "there is no such directory; name one with --data, or a daemon with --url [HX0135]".to_owned();
             return Err(Failure::Store { url: data.display().to_string(), why });
         }
         if UnixStream::connect(socket_in(data)).await.is_err() {

@@ -40,7 +40,8 @@ impl Effective {
         };
         if let Some(url) = &args.upstream {
             let target = url.parse().map_err(|error: hapax_gateway::outbound::TargetError| {
-                Failure::Flag("--upstream", error.to_string())
+                // Its own code is that of the flag.
+                Failure::Flag("--upstream", error.to_string().trim_end_matches(" [HX0050]").to_owned())
             })?;
             match config.upstreams.get_mut(Config::DEFAULT) {
                 Some(upstream) => upstream.target = target,

@@ -27,6 +27,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
         eprintln!("hapax: warning: {warning}");
     }
     let opened = store::open(&effective.store, &effective.data).await?;
+    let _held = opened.hold().await?;
     let secret = secret::kept_in(opened.directory.as_deref())?;
     let secrets = Secrets { tenants: secret.clone() };
     let engine = Hapax::on(Arc::clone(&opened.store))

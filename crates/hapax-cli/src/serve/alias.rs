@@ -90,6 +90,9 @@ fn seconds(value: u64) -> Span {
     Span::For(Millis::from_secs(value))
 }
 
+const WAITS: &str = "IDEMPOTENCY_WAIT_FOR_PENDING";
+const WAIT_TIME: &str = "IDEMPOTENCY_PENDING_WAIT_TIMEOUT";
+
 const ALIASES: [Alias; 11] = [
     Alias {
         name: "IDEMPOTENCY_PENDING_TTL_SECONDS",
@@ -127,18 +130,20 @@ const ALIASES: [Alias; 11] = [
         set: |policy, value| policy.sweep = Millis::from_secs(value),
     },
     Alias {
-        name: "IDEMPOTENCY_WAIT_FOR_PENDING",
+        name: WAITS,
         surface: "job",
         knob: "on_in_flight",
         kind: Kind::Flag,
         set: |policy, value| {
-            if value == 0 {
-                policy.on_in_flight = OnInFlight::Reject;
-            }
+            policy.on_in_flight = match (value, policy.on_in_flight, Preset::Job.policy().on_in_flight) {
+                (0, _, _) => OnInFlight::Reject,
+                (_, OnInFlight::Reject, waits) => waits,
+                (_, waits @ OnInFlight::Wait { .. }, _) => waits,
+            };
         },
     },
     Alias {
-        name: "IDEMPOTENCY_PENDING_WAIT_TIMEOUT",
+        name: WAIT_TIME,
         surface: "job",
         knob: "on_in_flight",
         kind: Kind::Duration,
@@ -201,43 +206,78 @@ fn sources(automatic: bool) -> Vec<KeySource> {
     sources
 }
 
-/// What has no place here, and what to do instead. Nothing is read and then ignored.
-fn without_a_place(policies: &Policies, seed: &Seed) -> Result<(), Failure> {
+/// What has no place here, and what to do instead: nothing is read and then ignored. What is left over is worth a warning.
+fn without_a_place(policies: &Policies, seed: &Seed) -> Result<Option<String>, Failure> {
     let said = |wanted: &str| seed.iter().find(|(name, _)| *name == wanted).map(|(_, given)| given);
-    let wrong = |name: &str, given: &Given, rule: String| {
-        Err(Failure::Setting { name: name.to_owned(), from: given.from.clone(), rule })
-    };
-    if let Some(given) = said("key_prefix") {
-        let rule = "records have no names that could begin with it: a directory is one store, and on Redis ours begin with \
-                    `hapax:`; remove it, and give each system a store or tenants of its own";
-        return wrong("key_prefix", given, rule.to_owned());
-    }
-    let Some(given) = said("timestamp_bucket_seconds") else { return Ok(()) };
+    let Some(given) = said("timestamp_bucket_seconds") else { return Ok(None) };
     let name = "timestamp_bucket_seconds";
     if said("auto_generate_keys").is_some_and(|given| given.value == "false") {
-        return wrong(name, given, "no keys are made, so there is nothing to put into buckets; remove it".to_owned());
+        let rule = "no keys are made, so there is nothing to put into buckets; remove it".to_owned();
+        return Err(Failure::Setting { name: name.to_owned(), from: given.from.clone(), rule });
     }
     let api = Surface::new("api").map_err(|error| Failure::Flag("surface", error.to_string()))?;
     let kept = policies.iter().find(|(surface, _)| **surface == api).map(|(_, policy)| policy.success);
     let kept = kept.unwrap_or_else(|| Preset::Api.policy().success);
     if given.value.parse().is_ok_and(|value| kept == seconds(value)) {
-        return Ok(());
+        return Ok(None);
     }
-    let rule = format!(
-        "a key made from a request names it for as long as its answer is kept, now {kept}, and not until the next full \
-         bucket; remove it, or set `success = \"{}s\"` under [surface.api] (here `default_ttl_hours`)",
-        given.value
-    );
-    wrong(name, given, rule)
+    Ok(Some(format!(
+        "`{name}` ({}): a key that is made from a request names it for as long as its answer is kept, now {kept}, and not until \
+         the next full bucket. Whoever means the same request anew within that time sends a key; or set `success = \"{}s\"` \
+         under [surface.api], and leave out `default_ttl_hours`",
+        given.from, given.value
+    )))
 }
 
-/// Puts the seeds' names into the policies; what was changed, and from where.
+/// `key_prefix` is what the keys of a Redis begin with; every other store is kept apart by its own name.
+pub(super) fn prefixed(store: &Given, seed: &Seed) -> Result<(Option<Given>, Option<String>), Failure> {
+    let Some((name, prefix)) = seed.iter().find(|(name, _)| *name == "key_prefix") else { return Ok((None, None)) };
+    let wrong =
+        |rule: &str| Failure::Setting { name: (*name).to_owned(), from: prefix.from.clone(), rule: rule.to_owned() };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte);
+    if prefix.value.is_empty() || !prefix.value.bytes().all(plain) {
+        return Err(wrong("letters, digits and -_.:/"));
+    }
+    if !store.value.starts_with("redis://") && !store.value.starts_with("rediss://") {
+        let told = format!(
+            "`{name}` ({}): only the keys of a Redis begin with something; {} keeps records apart by itself",
+            prefix.from,
+            crate::store::shown(&store.value)
+        );
+        return Ok((None, Some(told)));
+    }
+    let wanted = format!("prefix={}:", prefix.value.trim_end_matches(':'));
+    let parameters = store.value.rsplit_once('@').map_or(store.value.as_str(), |(_, place)| place);
+    let parameters = parameters.split_once('?').map(|(_, parameters)| parameters);
+    match parameters.and_then(|all| all.split('&').find(|one| one.starts_with("prefix="))) {
+        Some(native) if native == wanted => Ok((None, None)),
+        Some(_) => {
+            Err(wrong("the store's URL has another `prefix`; two different values cannot both be meant, so remove one"))
+        }
+        None => {
+            let joined = if parameters.is_some() { '&' } else { '?' };
+            let value = format!("{}{joined}{wanted}", store.value);
+            Ok((Some(Given { value, from: store.from.clone() }), None))
+        }
+    }
+}
+
+/// What the seeds' names came to.
+pub(super) struct Applied {
+    /// What was changed, and from where.
+    pub(super) said: Vec<(String, Given)>,
+    pub(super) warning: Option<String>,
+    /// How many answers a process keeps at hand, where somebody said so.
+    pub(super) gate_entries: Option<u64>,
+}
+
+/// Puts the seeds' names into the policies.
 pub(super) fn apply(
     policies: &mut Policies,
     file: &str,
     seed: &Seed,
     environment: &BTreeMap<String, String>,
-) -> Result<Vec<(String, Given)>, Failure> {
+) -> Result<Applied, Failure> {
     unknown_variables(environment)?;
     let mut said: Vec<(&Alias, Given)> = Vec::new();
     for alias in &ALIASES {
@@ -252,6 +292,8 @@ pub(super) fn apply(
             .and_then(|root| root.get("surface")?.get(surface)?.as_table().cloned())
             .is_some_and(|table| table.contains_key(knob))
     };
+    let never_waits = said.iter().any(|(alias, given)| alias.name == WAITS && Kind::Flag.read(&given.value) == Ok(0));
+    let mut gate_entries = None;
     for (alias, given) in &said {
         let wrong = |rule: String| Failure::Setting { name: alias.name.to_owned(), from: given.from.clone(), rule };
         let value = alias.kind.read(given.value.trim().to_lowercase().as_str());
@@ -262,7 +304,12 @@ pub(super) fn apply(
         let before = native.unwrap_or_else(|| preset.policy());
         let mut after = before.clone();
         (alias.set)(&mut after, value);
-        if after != before && in_table(alias.surface, alias.knob) {
+        if alias.name == "IDEMPOTENCY_MAX_ENTRIES" {
+            gate_entries = Some(value);
+        }
+        // How long to wait says that somebody waits.
+        let waits_all_the_same = alias.name == WAIT_TIME && after.on_in_flight == OnInFlight::Reject && !never_waits;
+        if (after != before || waits_all_the_same) && in_table(alias.surface, alias.knob) {
             let rule = format!(
                 "`[surface.{}]` sets `{}`, which this name stands for; two different values cannot both be meant, so remove one",
                 alias.surface, alias.knob
@@ -271,6 +318,9 @@ pub(super) fn apply(
         }
         policies.set(surface, after).map_err(|error| wrong(error.to_string()))?;
     }
-    without_a_place(policies, seed)?;
-    Ok(said.into_iter().map(|(alias, given)| (alias.name.to_owned(), given)).collect())
+    let warning = without_a_place(policies, seed)?;
+    let prefix = seed.iter().filter(|(name, _)| *name == "key_prefix" || *name == "timestamp_bucket_seconds");
+    let prefix: Vec<(String, Given)> = prefix.map(|(name, given)| ((*name).to_owned(), given.clone())).collect();
+    let said = said.into_iter().map(|(alias, given)| (alias.name.to_owned(), given)).chain(prefix).collect();
+    Ok(Applied { said, warning, gate_entries })
 }

@@ -41,9 +41,13 @@ pub(super) fn wanted(args: &ServeArgs, store: &str) -> Result<Option<Effective>,
         || !config.upstreams.is_empty()
         || !config.routes.is_empty()
         || !config.egress.is_empty();
-    if let Some(other) = config.store.as_deref().filter(|other| asked_for && *other != store) {
-        let rule = format!("the daemon's is `{store}`, and one process has one store; remove one of the two");
-        let from = format!("file, [gateway], `{other}`");
+    // What a seed's `key_prefix` adds to the URL is the same store.
+    let added = |rest: &str| rest.starts_with("?prefix=") || rest.starts_with("&prefix=");
+    let is_same = |other: &str| store.strip_prefix(other).is_some_and(|rest| rest.is_empty() || added(rest));
+    if let Some(other) = config.store.as_deref().filter(|other| asked_for && !is_same(other)) {
+        let shown = crate::store::shown(store);
+        let rule = format!("the daemon's is `{shown}`, and one process has one store; remove one of the two");
+        let from = format!("file, [gateway], `{}`", crate::store::shown(other));
         return Err(Failure::Setting { name: "store".to_owned(), from, rule });
     }
     Ok(asked_for.then_some(effective))

@@ -32,10 +32,13 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
+    for note in &settings.notes {
+        eprintln!("hapax: warning: {note}");
+    }
     let (retry, granted) = queue::retry()?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
-    let _held = opened.hold()?;
+    let _held = opened.hold().await?;
     let (tracer, exporter) = match settings.get("otlp") {
         "off" => (None, None),
         endpoint => {
@@ -52,6 +55,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let engine = Hapax::on(store)
         .policies(settings.policies.clone())
         .settings(hapax::Settings {
+            gate: settings.gate(),
             waiters: settings.number("waiters")?,
             demand_durable: settings.get("durability") == "durable",
             ..hapax::Settings::default()
@@ -223,8 +227,11 @@ fn auth_of(keys: &str) -> Result<Auth, Failure> {
     if keys == "none" {
         return Ok(Auth::None);
     }
-    let text =
-        std::fs::read_to_string(keys).map_err(|error| Failure::Keys { path: keys.into(), why: error.to_string() })?;
+    let text = std::fs::read_to_string(keys).map_err(|error| {
+        let why =
+            format!("{error}; `hapax key new NAME --tenant T >> {keys}` makes it, with a first key in it [HX0081]");
+        Failure::Keys { path: keys.into(), why }
+    })?;
     let keys = Keys::from_toml(&text).map_err(|error| Failure::Keys { path: keys.into(), why: error.to_string() })?;
     Ok(Auth::Keys(keys))
 }

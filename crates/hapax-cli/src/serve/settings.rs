@@ -6,6 +6,7 @@ use std::{
 };
 
 use hapax::{Policies, Providers, Span};
+use hapax_engine::gate::GateSize;
 use hapax_engine::policy_file::{PolicyFileWarning, Report, Section, value};
 use toml::de::{DeTable, DeValue};
 
@@ -56,9 +57,13 @@ pub(crate) struct Settings {
     /// What is known about providers that activities call.
     pub(crate) providers: Providers,
     pub(crate) warnings: Vec<PolicyFileWarning>,
+    /// What the seeds' names mean here, where that is not quite what it was there.
+    pub(crate) notes: Vec<String>,
     pub(crate) file: Option<PathBuf>,
     /// What the seeds' names changed.
     pub(crate) aliases: Vec<(String, Given)>,
+    /// How many answers this process keeps at hand, where somebody said so.
+    gate_entries: Option<u64>,
 }
 
 impl Settings {
@@ -118,15 +123,38 @@ impl Settings {
             let store = given(&format!("file:{}", data.value), &data.from.clone());
             knobs.insert("store", store);
         }
-        let aliases = alias::apply(&mut policies, text, &seed, environment)?;
+        let applied = alias::apply(&mut policies, text, &seed, environment)?;
+        let mut notes: Vec<String> = applied.warning.into_iter().collect();
+        if let Some(store) = knobs.get("store") {
+            let (prefixed, note) = alias::prefixed(store, &seed)?;
+            notes.extend(note);
+            if let Some(store) = prefixed {
+                knobs.insert("store", store);
+            }
+        }
         let providers = Providers::beside(text).map_err(|error| Failure::Setting {
             name: "provider".to_owned(),
             from: shown.clone(),
             rule: error.to_string(),
         })?;
-        let settings = Self { knobs, policies, providers, warnings, file, aliases };
+        let settings = Self {
+            knobs,
+            policies,
+            providers,
+            warnings,
+            notes,
+            file,
+            aliases: applied.said,
+            gate_entries: applied.gate_entries,
+        };
         settings.check()?;
         Ok(settings)
+    }
+
+    pub(crate) fn gate(&self) -> GateSize {
+        let most = self.gate_entries.and_then(|most| usize::try_from(most).ok());
+        let standard = GateSize::default();
+        GateSize { entries: most.unwrap_or(standard.entries), ..standard }
     }
 
     pub(crate) fn get(&self, name: &str) -> &str {
@@ -262,20 +290,85 @@ mod tests {
         assert!(error.contains("a number from 1 on"), "{error}");
     }
 
-    /// What was read and had no effect before: now it has one, or says what to do instead.
+    /// The block of the seed, letter for letter, is what people bring along. It must start, do what it says, and say where it
+    /// means something else here.
     #[test]
-    fn no_name_of_the_seeds_is_read_and_ignored() {
+    fn the_configuration_of_the_agents_seed_works_as_it_is() {
+        const SEED: &str = r#"
+[idempotency]
+enabled = true
+
+# Cache TTL
+default_ttl_hours = 24
+processing_ttl_seconds = 300  # Max time in "processing" state
+
+# Key generation
+auto_generate_keys = true
+timestamp_bucket_seconds = 300  # 5 minutes
+
+# Redis configuration
+key_prefix = "idempotency"
+"#;
         let plain = ServeArgs::default();
-        let says = |text: &str| merged(&format!("[idempotency]\n{text}\n"), &[], &plain).map(drop);
-        let error = says("key_prefix = \"idempotency\"").unwrap_err();
-        assert!(error.contains("key_prefix") && error.contains("remove it"), "{error}");
+        let api = hapax::identity::Surface::new("api").unwrap();
+        let settings = merged(SEED, &[], &plain).unwrap();
+        let policy = settings.policies.of(&api);
+        assert_eq!(policy.success.to_string(), "1d");
+        assert_eq!(policy.lease, hapax::Millis::from_secs(300));
+        assert_eq!(policy.mode, hapax::policy::Mode::Enforce);
+        assert_eq!(policy.key.source.as_ref().unwrap().len(), 3, "the last is the request itself");
+        let notes = settings.notes.join("\n");
+        assert!(notes.contains("now 1d") && notes.contains("only the keys of a Redis"), "{notes}");
+        assert!(settings.aliases.iter().any(|(name, given)| name == "key_prefix" && given.value == "idempotency"));
+
+        let on_redis = merged(SEED, &[("HAPAX_STORE", "redis://:a?b@host:6379/0")], &plain).unwrap();
+        assert_eq!(on_redis.get("store"), "redis://:a?b@host:6379/0?prefix=idempotency:");
+        let said = "redis://host/0?protocol=resp3&prefix=idempotency:";
+        assert_eq!(merged(SEED, &[("HAPAX_STORE", said)], &plain).unwrap().get("store"), said);
+        let error = merged(SEED, &[("HAPAX_STORE", "redis://host/0?prefix=other:")], &plain).unwrap_err();
+        assert!(error.contains("two different values"), "{error}");
+        let says = |text: &str| merged(&format!("[idempotency]\n{text}\n"), &[], &plain).map(|said| said.notes);
         // Five minutes is how long the preset keeps an answer, so this says nothing new.
-        says("timestamp_bucket_seconds = 300").unwrap();
-        says("timestamp_bucket_seconds = 300\nauto_generate_keys = true").unwrap();
-        let error = says("timestamp_bucket_seconds = 300\ndefault_ttl_hours = 24").unwrap_err();
-        assert!(error.contains("now 1d") && error.contains("success = \"300s\""), "{error}");
+        assert!(says("timestamp_bucket_seconds = 300\nauto_generate_keys = true").unwrap().is_empty());
         let error = says("timestamp_bucket_seconds = 300\nauto_generate_keys = false").unwrap_err();
         assert!(error.contains("no keys are made"), "{error}");
+        assert!(says("key_prefix = \"a{b}\"").unwrap_err().contains("letters, digits"));
+    }
+
+    /// The other seed's, as variables; and each of them against a file that says otherwise.
+    #[test]
+    fn the_configuration_of_the_job_seed_works_as_it_is() {
+        let seed = [
+            ("IDEMPOTENCY_PENDING_TTL_SECONDS", "60.0"),
+            ("IDEMPOTENCY_COMMITTED_TTL_SECONDS", "300.0"),
+            ("IDEMPOTENCY_REJECTED_TTL_SECONDS", "60.0"),
+            ("IDEMPOTENCY_MAX_ENTRIES", "100_000"),
+            ("IDEMPOTENCY_CLEANUP_INTERVAL_SECONDS", "10.0"),
+            ("IDEMPOTENCY_WAIT_FOR_PENDING", "True"),
+            ("IDEMPOTENCY_PENDING_WAIT_TIMEOUT", "30.0"),
+        ];
+        let plain = ServeArgs::default();
+        let job = hapax::identity::Surface::new("job").unwrap();
+        let settings = merged("", &seed, &plain).unwrap();
+        assert_eq!(**settings.policies.of(&job), hapax::Preset::Job.policy().revised(), "it is the preset");
+        assert_eq!(settings.gate().entries, 100_000);
+        let few = merged("", &[("IDEMPOTENCY_MAX_ENTRIES", "500")], &plain).unwrap();
+        assert_eq!((few.gate().entries, few.policies.of(&job).capacity.max_records), (500, 500));
+        let native = |knob: &str| format!("[surface.job]\npreset = \"job\"\n{knob}\n");
+        for (name, value, knob) in [
+            ("IDEMPOTENCY_PENDING_TTL_SECONDS", "60", "lease = \"59s\""),
+            ("IDEMPOTENCY_COMMITTED_TTL_SECONDS", "300", "success = \"299s\""),
+            ("IDEMPOTENCY_CLEANUP_INTERVAL_SECONDS", "10", "sweep = \"9s\""),
+            ("IDEMPOTENCY_WAIT_FOR_PENDING", "true", "on_in_flight = \"reject\""),
+            ("IDEMPOTENCY_PENDING_WAIT_TIMEOUT", "30", "on_in_flight = \"reject\""),
+            ("IDEMPOTENCY_WAIT_FOR_PENDING", "false", "on_in_flight = { wait = \"30s\" }"),
+        ] {
+            let error = merged(&native(knob), &[(name, value)], &plain).unwrap_err();
+            assert!(error.contains(name) && error.contains("two different values"), "{name}: {error}");
+        }
+        // Both say the same, and how long nobody waits does not matter.
+        let never = [("IDEMPOTENCY_WAIT_FOR_PENDING", "false"), ("IDEMPOTENCY_PENDING_WAIT_TIMEOUT", "30")];
+        merged(&native("on_in_flight = \"reject\""), &never, &plain).unwrap();
     }
 
     #[test]

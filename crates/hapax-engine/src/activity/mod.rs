@@ -23,6 +23,7 @@ use crate::{
     error::{EngineError, OnceError},
     group::Turn,
     ticket::Ticket,
+    told::KeyKind,
 };
 
 pub use answer::{ActivityError, Answered, NoAnswer, Performed};
@@ -150,7 +151,7 @@ impl Engine {
 
     fn activity_call(&self, tenant: &Result<Tenant, EngineError>, key: Key) -> Call {
         match tenant {
-            Ok(tenant) => self.surface(SURFACE).tenant(tenant).with_key(key),
+            Ok(tenant) => self.surface(SURFACE).tenant(tenant).with_key(key).key_kind(KeyKind::Automatic),
             Err(error) => Call { engine: self.clone(), prepared: Err(error.clone()) },
         }
     }

@@ -17,6 +17,7 @@ use crate::{
     error::EngineError,
     group::{GroupError, GroupHandle, Turn},
     quota::NoRoom,
+    told::KeyKind,
 };
 
 const SURFACE: &str = "beat";
@@ -207,6 +208,7 @@ impl BeatSession {
         let key = native::named("beat", 1, &[("session", self.session.as_bytes()), ("members", &members)]);
         let print = beat.0.fingerprint(&self.engine.inner.printer);
         let call = self.engine.surface(SURFACE).tenant(&self.tenant).with_key(key).fingerprinted(print);
+        let call = call.key_kind(KeyKind::Beat);
         if self.engine.inner.store.level() < Level::Full {
             return Ok(call);
         }

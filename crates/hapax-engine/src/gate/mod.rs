@@ -143,6 +143,12 @@ impl Gate {
         }
     }
 
+    /// How often the answer of this operation was given from here since it was kept, up to 65,535.
+    #[must_use]
+    pub fn given(&self, id: &Id) -> u16 {
+        self.shard(id).lock().given(id)
+    }
+
     #[must_use]
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()

@@ -33,6 +33,8 @@ struct Slot {
     tenant: u32,
     /// Asked for since the hand last came by.
     used: bool,
+    /// How often it was given from here, for *explain*; in room that alignment leaves anyway.
+    given: u16,
     answer: Option<Answer>,
 }
 
@@ -101,7 +103,12 @@ impl Shard {
             return None;
         }
         slot.used = true;
+        slot.given = slot.given.saturating_add(1);
         Some(answer.replay())
+    }
+
+    pub(super) fn given(&self, id: &Id) -> u16 {
+        self.find(id).map_or(0, |at| self.slots[at as usize].given)
     }
 
     pub(super) fn insert(&mut self, id: &Id, tenant: Tag, answer: Answer) {
@@ -118,7 +125,7 @@ impl Shard {
             }
         }
         let number = self.count_in(tenant, weight);
-        let slot = Slot { id: *id, tenant: number, used: false, answer: Some(answer) };
+        let slot = Slot { id: *id, tenant: number, used: false, given: 0, answer: Some(answer) };
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize] = slot;

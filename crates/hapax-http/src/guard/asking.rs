@@ -3,7 +3,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hapax_core::{Anchor, Fingerprint, Honoured, Id, Millis, Verdict, identity::Key};
 use hapax_engine::{
-    Begun, Call, Carrier, Decision, EngineError, Place, Provider, Providers, Ticket, Unprotected, Wait,
+    Begun, Call, Carrier, Decision, EngineError, KeyKind, Place, Provider, Providers, Ticket, Unprotected, Wait,
 };
 use http::{HeaderMap, request};
 
@@ -59,7 +59,7 @@ impl Asking {
         body: Bytes,
         caller: &Caller,
         endpoint: &str,
-        key: Key,
+        (key, kind): (Key, KeyKind),
         print: Fingerprint,
     ) -> Result<Self, EngineError> {
         let rules = &guard.inner.rules;
@@ -73,7 +73,7 @@ impl Asking {
                 if let Some(principal) = caller.principal.as_deref().filter(|_| rules.per_principal) {
                     scope = scope.within("principal", &scope_part("", principal));
                 }
-                scope.with_key(key)
+                scope.with_key(key).key_kind(kind)
             }
         };
         call = call.fingerprinted(print).effect(rules.effect);

@@ -25,7 +25,7 @@ use hapax_core::{
     identity::{Key, RequestPrint},
     policy::Mode,
 };
-use hapax_engine::{Engine, Policies};
+use hapax_engine::{Engine, KeyKind, Policies};
 use http::{Method, Response, request};
 use parking_lot::RwLock;
 
@@ -184,10 +184,10 @@ impl Guard {
             print.print(self.inner.engine.printer())
         };
         let (key, print) = match found {
-            Found::Key(key) => (key, print()),
+            Found::Key(key) => ((key, KeyKind::Given), print()),
             Found::Automatic => {
                 let print = print();
-                (Key::automatic(&print), print)
+                ((Key::automatic(&print), KeyKind::Automatic), print)
             }
             Found::Nothing if resolved.required && !self.only_notes(head, "key missing") => {
                 return Asked::Answer(self.key_missing());

@@ -158,6 +158,20 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         schema::<wire::CompactRequest>,
         answers!("How much.", wire::CompactedWire),
     ),
-    endpoint(Name::A2a(Act::Export), "GET", "/v1/a2a/export", Needs::Admin, "The queue of a tenant as a log."),
-    endpoint(Name::A2a(Act::Import), "POST", "/v1/a2a/import", Needs::Admin, "Read such a log."),
+    Endpoint {
+        answers: &[(
+            200,
+            "One JSON object a line; nothing, where there is no task.",
+            Content::Text("application/x-ndjson"),
+        )],
+        ..endpoint(Name::A2a(Act::Export), "GET", "/v1/a2a/export", Needs::Admin, "The queue of a tenant as a log.")
+    },
+    Endpoint {
+        takes_text: true,
+        answers: &[
+            (200, "How much of it was new.", Content::Json(schema::<wire::ImportedWire>)),
+            (400, "A line cannot be read; no task was taken.", Content::Problem),
+        ],
+        ..endpoint(Name::A2a(Act::Import), "POST", "/v1/a2a/import", Needs::Admin, "Read such a log.")
+    },
 ];

@@ -3,9 +3,9 @@ use hapax_core::{
     identity::{Field, Recipe, RecipeError},
 };
 use hapax_engine::{
-    Activity, Answered, Begun, Carrier, Claimed, EffectState, Outgoing, Place, StreamClaimed, stream_broken, stream_end,
+    Activity, Answered, Begun, Carrier, Claimed, EffectState, Outgoing, Place, StreamClaimed, Told, stream_broken,
+    stream_end,
 };
-use tokio::time::Instant;
 
 use super::{may_use, turn_of};
 use crate::{
@@ -14,7 +14,6 @@ use crate::{
     },
     app::{App, Asked, Caller},
     http::{Reply, answer, json},
-    metrics::Told,
     problem::{Problem, store_down},
     records,
     wire::{
@@ -33,12 +32,11 @@ pub(super) async fn claim(app: &App, asked: Asked) -> Result<Reply, Problem> {
     may_use(&asked.caller, SURFACE)?;
     let wanted: ActivityRequest = json(&asked.headers, asked.body, &app.limits).await?;
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
-    let since = Instant::now();
     let found = match activity(app, &asked.caller, &wanted).await {
         Ok(activity) => ask(app, &asked.caller, activity, nonce, wanted.stream).await,
         Err(refused) => Err(refused),
     };
-    said(app, &asked.caller, since, found)
+    said(app, &asked.caller, found)
 }
 
 async fn activity(app: &App, caller: &Caller, wanted: &ActivityRequest) -> Result<Activity, Problem> {

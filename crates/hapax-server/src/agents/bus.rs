@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use hapax_core::{Effect, Millis, Token};
-use hapax_engine::{Admitted, GuardConfig, GuardError, HandlerError, Judge, Judged, Message, Settle, Why};
+use hapax_engine::{Admitted, GuardConfig, GuardError, HandlerError, Judge, Judged, Message, Settle, Told, Why};
 use http::StatusCode;
-use tokio::time::Instant;
 
 use super::may_use;
 use crate::{
     api::{effect_of, given_out, nonce_of, noted, said},
     app::{App, Asked, Caller},
     http::{Reply, answer, json},
-    metrics::Told,
     problem::{Next, Problem, store_down},
     records,
     wire::{ConsumerWire, DeliverRequest, DeliveryTicket, DeliveryVerdicts, HandledWire, SettleRequest, SettleWire},
@@ -85,7 +83,6 @@ pub(super) async fn deliver(app: &App, asked: Asked) -> Result<Reply, Problem> {
         payload: payload.into(),
         delivery: wanted.delivery,
     };
-    let since = Instant::now();
     // What cannot be named is no operation: it is put aside.
     let Ok(call) = judge.call(&message) else {
         return Ok(answer(&DeliveryVerdicts::Settle(admitted_not(judge.admit(&message, None).await)?)));
@@ -107,7 +104,7 @@ pub(super) async fn deliver(app: &App, asked: Asked) -> Result<Reply, Problem> {
             (verdict, DeliveryVerdicts::Settle(told(judged)))
         }
     };
-    said(app, &asked.caller, since, Ok((id, key_hash, told, Ok(answer(&given)))))
+    said(app, &asked.caller, Ok((id, key_hash, told, Ok(answer(&given)))))
 }
 
 fn admitted_not(admitted: Admitted) -> Result<SettleWire, Problem> {

@@ -1,10 +1,9 @@
 use hapax_core::{
     Effect, Fingerprint, Id, Millis, NextAction, Nonce, Recorded, Verdict, group::WhyNot, identity::Scheme,
 };
-use hapax_engine::{Begun, Call, GroupError, Ticket, Wait, downstream_key};
+use hapax_engine::{Begun, Call, GroupError, Ticket, Told, Wait, downstream_key};
 use http::StatusCode;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
 
 use super::resolve::note;
 use crate::{
@@ -13,7 +12,7 @@ use crate::{
     audit::Action,
     http::{Reply, answer, json},
     log::Level,
-    metrics::Told,
+    metrics::check_status,
     problem::{Next, Problem},
     trace,
     wire::{
@@ -29,12 +28,12 @@ const MOST_COMPENSATION: usize = 255;
 pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let wanted: BeginRequest = json(&asked.headers, asked.body, &app.limits).await?;
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
-    let (since, surface) = (Instant::now(), wanted.surface.clone());
+    let surface = wanted.surface.clone();
     let begun = match prepared(app, &asked.caller, wanted).await {
         Ok(call) => ask(app, &asked.caller, &surface, call, nonce).await,
         Err(refused) => Err(refused),
     };
-    said(app, &asked.caller, since, begun)
+    said(app, &asked.caller, begun)
 }
 
 /// As [`begin`], with a call that was put together elsewhere.
@@ -46,9 +45,8 @@ pub(crate) async fn begin_call(
     nonce: Option<&str>,
 ) -> Result<Reply, Problem> {
     let nonce = nonce.map(nonce_of).transpose()?;
-    let since = Instant::now();
     let begun = ask(app, caller, surface, call, nonce).await;
-    said(app, caller, since, begun)
+    said(app, caller, begun)
 }
 
 /// Which operation it is, the hash of its key for the log, what was said, and how.
@@ -63,13 +61,8 @@ pub(crate) async fn noted(app: &App, caller: &Caller, surface: &str, id: Id) -> 
     note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await
 }
 
-/// Counts and logs what was found, and gives it.
-pub(crate) fn said(app: &App, caller: &Caller, since: Instant, begun: Found) -> Result<Reply, Problem> {
-    let told = match &begun {
-        Ok((_, _, told, _)) => *told,
-        Err(_) => Told::Error,
-    };
-    app.metrics.told(told, since.elapsed());
+/// Logs what was found, and gives it. The engine has counted it.
+pub(crate) fn said(app: &App, caller: &Caller, begun: Found) -> Result<Reply, Problem> {
     let (id, key_hash, told, reply) = begun?;
     trace::note("hapax.operation", id);
     trace::note("hapax.verdict", told.name());
@@ -80,7 +73,7 @@ pub(crate) fn said(app: &App, caller: &Caller, since: Instant, begun: Found) -> 
             ("operation", operation.as_str()),
             ("key_hash", key.as_str()),
             ("tenant", caller.tenant()),
-            ("status", told.check_status()),
+            ("status", check_status(told)),
             ("cached", if cached { "true" } else { "false" }),
         ];
         app.say(Level::Debug, "idempotency_check", &fields);

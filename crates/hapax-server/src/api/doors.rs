@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use hapax_core::{Id, Span, identity::Surface, policy::Treatment};
-use hapax_store::Durability;
+use hapax_store::{Durability, StoreError};
+use http::StatusCode;
 use serde_json::json;
+use tokio::time::{Duration, Instant};
 
 use crate::{
     app::{App, Asked, Caller, Door},
@@ -14,7 +16,7 @@ use crate::{
     log::Level,
     metrics::Page,
     openapi,
-    problem::{Problem, store_down},
+    problem::{Next, Problem, store_down},
 };
 
 pub(crate) fn health() -> Reply {
@@ -23,18 +25,41 @@ pub(crate) fn health() -> Reply {
 
 /// Whether the store answers, and what it promises right now.
 pub(crate) async fn ready(app: &App) -> Result<Reply, Problem> {
-    let store = app.engine.store();
-    if let Err(error) = store.get(&Id([0; 32])).await {
+    let asked = match app.engine.store().get(&Id([0; 32])).await {
+        Ok(_) => promised(app).await,
+        Err(error) => Err(error),
+    };
+    let promise = asked.map_err(|error| {
         app.say(Level::Warn, "not_ready", &[("error", &error.to_string())]);
-        return Err(store_down());
+        store_down()
+    })?;
+    if app.engine.demands_durable() && promise != Durability::Durable {
+        app.say(Level::Warn, "not_ready", &[("promise", &promise.to_string())]);
+        let detail = "the store no longer keeps what it acknowledges, as was demanded with `durability = \"durable\"`; its \
+                      operator finds the reason in the log";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Err(Problem::new(status, "HX0009", "The store is not durable", detail, Next::AskOperator));
     }
     // The reason may name paths and hosts; the level of the promise is for everybody.
-    let durability = match store.durability() {
+    let durability = match promise {
         Durability::Durable => "durable",
         Durability::DurableIf(_) => "durable_if",
         Durability::BestEffort(_) => "best_effort",
     };
     Ok(answer(&json!({ "ready": true, "durability": durability })))
+}
+
+/// Whoever asks here shows no key, so the store is asked about its settings once a second at most.
+async fn promised(app: &App) -> Result<Durability, StoreError> {
+    const FRESH: Duration = Duration::from_secs(1);
+    {
+        let mut asked = app.asked_promise.lock();
+        if asked.is_some_and(|at| at.elapsed() < FRESH) {
+            return Ok(app.engine.store().durability());
+        }
+        *asked = Some(Instant::now());
+    }
+    app.engine.ask_promise().await
 }
 
 pub(crate) fn openapi(app: &App, door: Door) -> Reply {
@@ -87,8 +112,12 @@ pub(crate) fn audit(app: &App, asked: &Asked) -> Result<Reply, Problem> {
 
 pub(crate) async fn metrics(app: &App, caller: &Caller) -> Result<Reply, Problem> {
     let mut page = Page::default();
+    let stats = app.engine.stats();
+    page.begins(app.engine.tally());
     page.server(&app.metrics);
-    page.engine(&app.engine.stats(), app.engine.waiting(), app.tickets.len());
+    page.gate(&stats, app.engine.gate().len(), app.engine.gate().bytes());
+    page.records(&app.counted.now(&app.engine).await.map_err(|_| store_down())?);
+    page.engine(&stats, app.engine.waiting(), app.tickets.len());
     let readers = app.limits.readers.saturating_sub(app.readers.available_permits());
     page.one("hapax_event_readers", "gauge", "Readers of /v1/events now.", readers);
     page.one("hapax_log_lines_lost_total", "counter", "Log lines that did not fit.", app.log.lost());

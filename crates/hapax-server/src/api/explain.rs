@@ -1,5 +1,10 @@
 use data_encoding::HEXLOWER;
-use hapax_core::{Id, State, record::End};
+use hapax_core::{
+    Id, Record, State,
+    identity::{KeySource, Surface},
+    lease_end,
+    record::End,
+};
 use hapax_engine::Explanation;
 
 use super::{begin::call_of, events};
@@ -29,7 +34,10 @@ pub(crate) async fn explain_key(app: &App, asked: Asked) -> Result<Reply, Proble
         }
         (Some(name), false) if name == caller.tenant() => {}
         (Some(_), false) => return Err(Problem::unknown_operation()),
-        (None, true) => return Err(Problem::bad_request("name the `tenant`: a key means nothing without it")),
+        (None, true) => {
+            let detail = "name the `tenant` (on the command line --tenant): a key means nothing without it";
+            return Err(Problem::bad_request(detail));
+        }
     }
     let id = call_of(app, &caller, &wanted.surface, &wanted.scope, &wanted.key)?.id()?;
     Ok(answer(&explained(app, &caller, &id).await?))
@@ -38,22 +46,30 @@ pub(crate) async fn explain_key(app: &App, asked: Asked) -> Result<Reply, Proble
 /// What is known about an operation that this caller may see.
 pub(crate) async fn explained(app: &App, caller: &Caller, id: &Id) -> Result<ExplanationWire, Problem> {
     let explanation = app.engine.explain(id).await?;
-    wire(caller, &explanation).ok_or_else(Problem::unknown_operation)
+    wire(app, caller, &explanation).ok_or_else(Problem::unknown_operation)
 }
 
-fn wire(caller: &Caller, known: &Explanation) -> Option<ExplanationWire> {
+fn wire(app: &App, caller: &Caller, known: &Explanation) -> Option<ExplanationWire> {
     let record = known.record.as_ref().filter(|record| caller.sees(&record.about.tenant, &record.about.surface))?;
     let latest = &record.attempt;
     let attempts = record.past.iter().map(|past| AttemptWire {
         number: past.number,
         owner: past.owner.to_string(),
         begun_at: past.begun_wall.0,
+        lease_ms: None,
+        lease_left_ms: None,
         end: words::end(past.end).to_owned(),
     });
+    let lease = match &record.state {
+        State::Pending(pending) => Some(&pending.lease),
+        State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => None,
+    };
     let attempts = attempts.chain([AttemptWire {
         number: latest.number,
         owner: latest.owner.to_string(),
         begun_at: latest.begun_wall.0,
+        lease_ms: lease.map(|lease| lease.length.0),
+        lease_left_ms: lease.map(|lease| lease_end(lease).since(known.now).0),
         end: words::end(latest.end).to_owned(),
     }]);
     let outcome = match &record.state {
@@ -76,6 +92,7 @@ fn wire(caller: &Caller, known: &Explanation) -> Option<ExplanationWire> {
         surface: record.about.surface.to_string(),
         tenant: caller.sees_all.then(|| record.about.tenant.to_string()),
         key_hash: HEXLOWER.encode(&record.about.key_hash),
+        key_from: key_from(app, record),
         derived:
             "SHA-256 over surface, tenant, scope parts and key, each with its length; the key itself is not stored"
                 .to_owned(),
@@ -104,6 +121,7 @@ fn wire(caller: &Caller, known: &Explanation) -> Option<ExplanationWire> {
         }),
         downstream_key: known.downstream_key.clone(),
         recent: known.recent.iter().map(|logged| events::wire(logged, caller.sees_all)).collect(),
+        given_from_memory: known.given_from_memory,
         story: story(known),
         advice: words::advice(known.advice).to_owned(),
         next: words::advice_in_words(known.advice).to_owned(),
@@ -119,6 +137,42 @@ const fn came_to_nothing(end: End) -> bool {
         | End::FailedUnknown
         | End::Lapsed { started: true }
         | End::Resolved => false,
+    }
+}
+
+/// Where the key came from: what its surface makes keys of, or where its policy looks for them. The key itself is not stored,
+/// so of a key that may come from several places nobody can say which it was.
+fn key_from(app: &App, record: &Record) -> String {
+    let made = match &*record.about.surface {
+        "activity" => Some("made from the run, the node, its ordinal and the provider"),
+        "tool" => Some("made from the tool, the business key and the group of the turn"),
+        "beat" => Some("made from the session and the messages of the beat, in any order"),
+        "compensation" => Some("made from the plan and the place of the step in it"),
+        "bus" => Some("the message's intent id, or its stream and sequence where it has none"),
+        "a2a" => Some("given by the sender of the task"),
+        _ => None,
+    };
+    let sources =
+        Surface::new(&record.about.surface).ok().and_then(|surface| app.engine.policy(&surface).key.source.clone());
+    match (made, sources) {
+        (Some(made), _) => made.to_owned(),
+        (None, None) => "given by the caller".to_owned(),
+        (None, Some(sources)) => {
+            let places: Vec<String> = sources.iter().map(place).collect();
+            format!("the first of: {}", places.join(", "))
+        }
+    }
+}
+
+fn place(source: &KeySource) -> String {
+    match source {
+        KeySource::Header(name) => format!("the header {name}"),
+        KeySource::Query(name) => format!("the query parameter {name}"),
+        KeySource::JsonPointer(pointer) => format!("the body at {pointer}"),
+        KeySource::Template(_) => "a template filled in from the body".to_owned(),
+        KeySource::Automatic => "the request itself".to_owned(),
+        // The core may learn more places than this server has words for.
+        _ => "elsewhere".to_owned(),
     }
 }
 
@@ -176,6 +230,13 @@ fn story(known: &Explanation) -> Vec<String> {
             "{count} outcome(s) came from an attempt whose token no longer counted. They were refused and kept as evidence: \
              if they succeeded, the effect may have happened more often than this record says."
         ));
+    }
+    match known.given_from_memory {
+        0 => {}
+        1 => story.push("Since then this process has given the recorded answer again once, from memory.".to_owned()),
+        times => story.push(format!(
+            "Since then this process has given the recorded answer again {times} times, from memory; nothing ran."
+        )),
     }
     for logged in known.recent.iter().rev().take(8).rev() {
         let at = words::time(logged.wall.0);

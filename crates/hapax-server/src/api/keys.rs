@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json as value;
 
@@ -49,14 +50,16 @@ pub(crate) async fn add_key(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let actor = asked.caller.identity.actor();
     let detail = value!({ "tenant": &entry.tenant, "roles": &entry.roles, "capabilities": &entry.capabilities });
     note(app, &actor, Action::KeysChange, &format!("add {}", entry.name), detail).await?;
-    file.add(&entry, |keys| put_in_force(app, keys)).map_err(|error| failed(app, &error))?;
+    file.add(&entry, |keys| app.set_auth(Auth::Keys(keys))).map_err(|error| failed(app, &error))?;
     app.say(Level::Info, "key_added", &[("name", &entry.name), ("tenant", &entry.tenant), ("actor", &actor)]);
     Ok(answer(&value!({ "name": entry.name, "tenant": entry.tenant, "in_force": true })))
 }
 
-#[derive(Deserialize)]
+/// The key to take out of force.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Revoke {
+pub(crate) struct Revoke {
+    /// As it stands in the file.
     name: String,
 }
 
@@ -65,17 +68,12 @@ pub(crate) async fn revoke_key(app: &App, asked: Asked) -> Result<Reply, Problem
     let file = file(app)?;
     let actor = asked.caller.identity.actor();
     note(app, &actor, Action::KeysChange, &format!("revoke {name}"), value!({})).await?;
-    if !file.revoke(&name, |keys| put_in_force(app, keys)).map_err(|error| failed(app, &error))? {
+    if !file.revoke(&name, |keys| app.set_auth(Auth::Keys(keys))).map_err(|error| failed(app, &error))? {
         let detail = "no key has this name; `GET /v1/keys` lists those there are";
         return Err(Problem::new(StatusCode::NOT_FOUND, "HX0010", "No such key", detail, Next::FixRequest));
     }
     app.say(Level::Info, "key_revoked", &[("name", &name), ("actor", &actor)]);
     Ok(answer(&value!({ "name": name, "in_force": false })))
-}
-
-fn put_in_force(app: &App, keys: Keys) {
-    *app.auth.write() = Arc::new(Auth::Keys(keys));
-    app.auth_changes.send_modify(|number| *number += 1);
 }
 
 fn file(app: &App) -> Result<&KeyFile, Problem> {

@@ -17,7 +17,7 @@ pub(crate) use begin::{
 pub(crate) use doors::{audit, health, metrics, openapi, openwop, ready};
 pub(crate) use events::events;
 pub(crate) use explain::{explain, explain_key, explained};
-pub(crate) use keys::{add_key, keys, revoke_key};
+pub(crate) use keys::{Revoke, add_key, keys, revoke_key};
 pub(crate) use list::{Filter, closed, doubt, list, opened, pending, rows};
 pub(crate) use policies::{policies, reload, revisions, set_policies};
 pub(crate) use resolve::{decide, note, resolve};

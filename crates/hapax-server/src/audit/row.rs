@@ -89,3 +89,44 @@ pub(super) fn read_line(line: &[u8]) -> Result<(Row, Hash), &'static str> {
     let row = serde_json::from_slice(json).map_err(|_| "the row is not a row")?;
     Ok((row, hash))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever reads a log a year later has the document and nothing else. A row that it does not name explains nothing.
+    #[test]
+    fn every_kind_of_row_is_in_the_document() {
+        let document = include_str!("../../../../docs/audit-format.md");
+        let mut next = Some(Action::Genesis);
+        while let Some(action) = next {
+            let name = serde_json::to_string(&action).unwrap_or_default().replace('"', "`");
+            assert!(document.contains(&name), "{name} is not in docs/audit-format.md");
+            // One leads to the next, so that a new one cannot be left out.
+            next = match action {
+                Action::Genesis => Some(Action::Continued),
+                Action::Continued => Some(Action::Started),
+                Action::Started => Some(Action::Stopped),
+                Action::Stopped => Some(Action::Resolve),
+                Action::Resolve => Some(Action::ResolveRefused),
+                Action::ResolveRefused => Some(Action::Operate),
+                Action::Operate => Some(Action::Unwind),
+                Action::Unwind => Some(Action::SeenTo),
+                Action::SeenTo => Some(Action::RetryInverse),
+                Action::RetryInverse => Some(Action::PolicyChange),
+                Action::PolicyChange => Some(Action::KeysChange),
+                Action::KeysChange => Some(Action::Eviction),
+                Action::Eviction => Some(Action::Checkpoint),
+                Action::Checkpoint => Some(Action::LetGo),
+                Action::LetGo => Some(Action::TornTail),
+                Action::TornTail => Some(Action::Repair),
+                Action::Repair => Some(Action::A2aRepair),
+                Action::A2aRepair => Some(Action::A2aRepairRefused),
+                Action::A2aRepairRefused => Some(Action::A2aAutoRetrySchedulerScan),
+                Action::A2aAutoRetrySchedulerScan => Some(Action::A2aCompact),
+                Action::A2aCompact => Some(Action::Import),
+                Action::Import => None,
+            };
+        }
+    }
+}

@@ -11,6 +11,7 @@ use std::{
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE};
 use hapax_core::identity::Tenant;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -37,12 +38,13 @@ pub enum KeyError {
 }
 
 /// One entry of the key file.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKey {
     /// What it is called in logs and audit rows.
     pub name: String,
     /// `sha256:` and 64 hexadecimal digits; made by `hapax key new`.
+    #[schemars(regex(pattern = r"^sha256:[0-9a-fA-F]{64}$"))]
     pub hash: String,
     pub tenant: String,
     /// Who acts with it; its name if left out.

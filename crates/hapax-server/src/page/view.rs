@@ -177,6 +177,7 @@ pub(super) fn operation(caller: &Caller, known: &ExplanationWire, csrf: &str) ->
         fact("tenant", tenant);
     }
     fact("key, hashed", &known.key_hash);
+    fact("key from", &known.key_from);
     fact("id from", &known.derived);
     fact("effect", &known.effect);
     let current = if known.policy_is_current { "in force" } else { "changed since" };

@@ -13,8 +13,12 @@ use http::{Method, Request, Uri, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use serde_json::json;
-use tokio::{net::TcpStream, sync::mpsc, time::timeout};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpStream,
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 
 use super::span::Span;
 
@@ -37,12 +41,15 @@ const GATHER: Duration = Duration::from_secs(1);
 /// How long a collector may take, and how often it is tried.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TRIES: u32 = 3;
+/// How often metrics go along.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Sends until its [`super::Tracer`] is gone, and then what is left.
 #[derive(Debug)]
 pub struct Exporter {
     place: String,
-    uri: Uri,
+    traces: Uri,
+    metrics: Uri,
     waiting: mpsc::Receiver<Span>,
     lost: Arc<AtomicU64>,
     connection: Option<SendRequest<Full<Bytes>>>,
@@ -56,6 +63,16 @@ fn without_user(endpoint: &str) -> String {
     }
 }
 
+/// Who it is that tells.
+fn resource() -> Value {
+    let named = |name: &str, value: &str| json!({ "key": name, "value": { "stringValue": value } });
+    json!({ "attributes": [named("service.name", "hapax"), named("service.version", env!("CARGO_PKG_VERSION"))] })
+}
+
+fn scope() -> Value {
+    json!({ "name": "hapax", "version": env!("CARGO_PKG_VERSION") })
+}
+
 impl Exporter {
     pub(super) fn new(endpoint: &str, waiting: mpsc::Receiver<Span>, lost: Arc<AtomicU64>) -> Result<Self, TraceError> {
         let wrong = || TraceError::Endpoint(without_user(endpoint));
@@ -67,12 +84,13 @@ impl Exporter {
         let authority = base.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(wrong)?;
         let place = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(4318));
         let path = base.path().trim_end_matches('/');
-        let uri = format!("{path}/v1/traces").parse().map_err(|_| wrong())?;
-        Ok(Self { place, uri, waiting, lost, connection: None })
+        let at = |what: &str| format!("{path}/v1/{what}").parse().map_err(|_| wrong());
+        Ok(Self { place, traces: at("traces")?, metrics: at("metrics")?, waiting, lost, connection: None })
     }
 
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH);
+        let mut told: Option<Instant> = None;
         while let Some(first) = self.waiting.recv().await {
             batch.push(first);
             let gather = async {
@@ -87,6 +105,9 @@ impl Exporter {
             let count = batch.len() as u64;
             if !self.send(&batch).await {
                 self.lost.fetch_add(count, Relaxed);
+            } else if told.is_none_or(|at| at.elapsed() >= MINUTE) {
+                told = Some(Instant::now());
+                self.tell_of_regions(batch.last().map_or(0, |span| span.end_ns)).await;
             }
             batch.clear();
         }
@@ -94,16 +115,13 @@ impl Exporter {
 
     async fn send(&mut self, batch: &[Span]) -> bool {
         let spans: Vec<_> = batch.iter().map(Span::json).collect();
-        let named = |name: &str, value: &str| json!({ "key": name, "value": { "stringValue": value } });
-        let version = env!("CARGO_PKG_VERSION");
         let body = json!({ "resourceSpans": [{
-            "resource": { "attributes": [named("service.name", "hapax"), named("service.version", version)] },
-            "scopeSpans": [{ "scope": { "name": "hapax", "version": version }, "spans": spans }],
+            "resource": resource(), "scopeSpans": [{ "scope": scope(), "spans": spans }],
         }]});
         let body = Bytes::from(body.to_string());
         let mut pause = Duration::from_millis(100);
         for _ in 0..TRIES {
-            match timeout(PATIENCE, self.post(body.clone())).await {
+            match timeout(PATIENCE, self.post(self.traces.clone(), body.clone())).await {
                 Ok(Some(status)) if (200..300).contains(&status) => return true,
                 // What it calls wrong stays wrong.
                 Ok(Some(status)) if (400..500).contains(&status) && status != 429 => return false,
@@ -115,8 +133,29 @@ impl Exporter {
         false
     }
 
+    /// What OpenWOP wants to know of several regions, under its own dotted names. Of one region there is nothing to tell but
+    /// that; a collector that takes no metrics is not asked twice for the same minute.
+    async fn tell_of_regions(&mut self, now_ns: u64) {
+        let at = now_ns.to_string();
+        let body = json!({ "resourceMetrics": [{
+            "resource": resource(),
+            "scopeMetrics": [{ "scope": scope(), "metrics": [
+                { "name": "openwop.idempotency.cross_region_conflicts_total", "sum": {
+                    "aggregationTemporality": 2, "isMonotonic": true,
+                    "dataPoints": [{ "startTimeUnixNano": at, "timeUnixNano": at, "asInt": "0" }],
+                } },
+                { "name": "openwop.idempotency.partition_seconds", "unit": "s", "gauge": {
+                    "dataPoints": [{ "timeUnixNano": at, "asDouble": 0.0 }],
+                } },
+            ] }],
+        }]});
+        if timeout(PATIENCE, self.post(self.metrics.clone(), Bytes::from(body.to_string()))).await.is_err() {
+            self.connection = None;
+        }
+    }
+
     /// The collector's status; `None` if it gave none.
-    async fn post(&mut self, body: Bytes) -> Option<u16> {
+    async fn post(&mut self, uri: Uri, body: Bytes) -> Option<u16> {
         let mut kept = self.connection.take();
         if let Some(connection) = &mut kept
             && connection.ready().await.is_err()
@@ -134,7 +173,7 @@ impl Exporter {
         };
         let request = Request::builder()
             .method(Method::POST)
-            .uri(self.uri.clone())
+            .uri(uri)
             .header(header::HOST, &self.place)
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(body))

@@ -79,6 +79,10 @@ impl Store for Traced {
         self.0.durability()
     }
 
+    fn ask_durability(&self) -> Answer<'_, Durability> {
+        call("store durability", self.0.ask_durability())
+    }
+
     fn level(&self) -> Level {
         self.0.level()
     }

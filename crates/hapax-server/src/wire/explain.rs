@@ -10,6 +10,12 @@ pub struct AttemptWire {
     pub owner: String,
     /// Milliseconds since 1970.
     pub begun_at: u64,
+    /// How long its lease is from its last renewal on; only while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// How much of that is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_left_ms: Option<u64>,
     pub end: String,
 }
 
@@ -39,6 +45,8 @@ pub struct ExplanationWire {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     pub key_hash: String,
+    /// Where keys on this surface come from.
+    pub key_from: String,
     /// How the id came about.
     pub derived: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +71,8 @@ pub struct ExplanationWire {
     pub downstream_key: String,
     /// What this process remembers of it, oldest first.
     pub recent: Vec<EventWire>,
+    /// How often this process has given the recorded answer again from memory; such replays are not among `recent`.
+    pub given_from_memory: u16,
     /// What happened, in sentences.
     pub story: Vec<String>,
     /// What may be done now: `runs_again`, `wait`, `replays`, `resolve` or `too_late`.

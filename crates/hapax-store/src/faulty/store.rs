@@ -267,6 +267,10 @@ impl Store for FaultyStore {
         self.inner.durability()
     }
 
+    fn ask_durability(&self) -> Answer<'_, Durability> {
+        self.inner.ask_durability()
+    }
+
     fn level(&self) -> Level {
         self.inner.level()
     }
