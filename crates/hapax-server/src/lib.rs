@@ -38,7 +38,7 @@ pub use limits::Limits;
 pub use log::{Format, Level, Log};
 pub use metrics::Gauge;
 pub use problem::{Next, Problem};
-pub use server::{Server, ServerBuilder, ServerError};
+pub use server::{Server, ServerBuilder, ServerError, fit_for_queue};
 pub use trace::{Exporter, TraceError, Traced, Tracer};
 pub use words::time as wall_time;
 

@@ -42,6 +42,8 @@ pub enum ServerError {
     NoKeys,
     #[error("keys cannot be taken away while the server runs; stop it, and start it with `none` [HX0080]")]
     KeysTakenAway,
+    #[error("the new policies are refused, and the old ones stay in force: {0}")]
+    UnfitPolicies(String),
     #[error("the machine has no randomness to give: {0}")]
     Entropy(String),
     #[error(transparent)]
@@ -330,6 +332,7 @@ impl Server {
         if matches!(auth, Auth::None) && !matches!(&**self.app.auth.read(), Auth::None) {
             return Err(ServerError::KeysTakenAway);
         }
+        fit_for_queue(&policies)?;
         self.note_policies(&policies, actor)?;
         let changes = self.app.auth.read().changes(&auth).detail();
         self.app.audit.append(actor, Action::KeysChange, "", changes)?;
@@ -353,4 +356,9 @@ impl Server {
     pub fn stop(&self) {
         self.stopping.send_replace(true);
     }
+}
+
+/// Whether leased tasks stay leased under these policies.
+pub fn fit_for_queue(policies: &hapax_engine::Policies) -> Result<(), ServerError> {
+    hapax_queue::Queue::check(policies).map_err(|error| ServerError::UnfitPolicies(error.to_string()))
 }

@@ -256,6 +256,8 @@ fn reload(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<&B
 fn reloaded(args: &ServeArgs, server: &Server, engine: &Engine, gateway: Option<&Beside>) -> Result<(), Failure> {
     let settings = Settings::read(args)?;
     let auth = auth_of(settings.get("keys"))?;
+    // Asked before anything is put in force, so that a refusal leaves all as it was.
+    hapax_server::fit_for_queue(&settings.policies)?;
     let wanted = gateway::wanted(args, settings.get("store"))?;
     let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
     let Some((gateway, setup)) = gateway.zip(setup) else {

@@ -202,11 +202,13 @@ async fn overdue_tasks_are_reported_and_end_only_where_the_policy_says_so() {
 #[tokio::test]
 async fn a_full_queue_says_so_and_takes_more_after_compaction() {
     let store = Arc::new(MemoryStore::default());
-    let queue = queue_with(store, QueueSettings { max_tasks: 3, ..QueueSettings::default() }).await;
+    let queue =
+        queue_with(store, QueueSettings { max_tasks: 3, max_tasks_per_tenant: Some(3), ..QueueSettings::default() })
+            .await;
     for number in 0..3 {
         let _ = queue.send(&acme(), task(number)).await.unwrap();
     }
-    assert!(matches!(queue.send(&acme(), task(9)).await, Err(QueueError::Full { most: 3 })));
+    assert!(matches!(queue.send(&acme(), task(9)).await, Err(QueueError::TenantFull { most: 3 })));
     while let Some(handed) = lease_one(&queue).await {
         let _ = queue.post(&acme(), handed.order.id, handed.token, TaskResult::failed("no")).await.unwrap();
         queue.ack(&acme(), handed.order.id).await.unwrap();

@@ -7,12 +7,15 @@
 mod basics;
 mod cases;
 mod crashes;
+mod crowd;
 mod gate;
 mod histories;
 mod keys;
 mod killed;
 mod log;
+mod reload;
 mod scheduler;
+mod slow;
 mod stores;
 mod support;
 mod worker;

@@ -11,9 +11,10 @@ mod view;
 pub mod wire;
 mod work;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use hapax_core::{
+    Millis,
     identity::Tenant,
     task::{GateEntry, TaskId},
 };
@@ -21,7 +22,7 @@ use hapax_queue::{Queue, QueueError, QueueSettings, Status};
 
 use crate::{
     app::{App, Asked, Caller},
-    auth::Capability,
+    auth::{Capability, Waits},
     http::Reply,
     problem::Problem,
 };
@@ -73,6 +74,17 @@ pub(crate) fn peer(caller: &Caller, named: Option<&str>) -> Result<Arc<str>, Pro
 
 pub(crate) fn tenant(caller: &Caller) -> &Tenant {
     &caller.identity.tenant
+}
+
+/// A place among those of the tenant that wait for tasks and results; none is needed by who does not wait.
+pub(crate) fn place_to_wait(app: &App, caller: &Caller, wait: Duration) -> Result<Option<Waits>, Problem> {
+    if wait.is_zero() {
+        return Ok(None);
+    }
+    let most = app.limits.queue_waiters_per_tenant;
+    let full = "as many callers of this tenant wait for tasks and results as may; come back, or ask without `wait_ms`";
+    let place = caller.identity.state.wait(most).ok_or_else(|| Problem::too_many(full, Millis::from_secs(1)))?;
+    Ok(Some(place))
 }
 
 /// A task that the caller may see. One that is not there and one that is somebody else's get the same answer.

@@ -7,7 +7,7 @@ use hapax_core::{WallMillis, task::Peer};
 use hapax_queue::{Class, Idempotency, NewTask, Payload, QueueError, Sent, TaskId};
 
 use super::{
-    Reaches, not_granted, peer, problem, tenant, visible,
+    Reaches, not_granted, peer, place_to_wait, problem, tenant, visible,
     wire::{self, DeliveryList, DeliveryWire, DoneWire, PeerWire, ResultWire, SendRequest, SentWire},
 };
 use crate::{
@@ -79,6 +79,7 @@ pub(super) async fn results(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let sender = peer(&asked.caller, wanted.acting_as.as_deref())?;
     let queue = app.queue.get(app).await?;
     let wait = Duration::from_millis(wanted.wait_ms).min(LONGEST_WAIT);
+    let _waits = place_to_wait(app, &asked.caller, wait)?;
     let mut stop = app.stop.clone();
     let found = tokio::select! {
         found = queue.results(tenant(&asked.caller), &sender, wanted.limit, wait) => found,

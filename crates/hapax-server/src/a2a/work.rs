@@ -7,7 +7,7 @@ use hapax_core::{Millis, Token};
 use hapax_queue::{LeaseRequest, Status, TaskResult};
 
 use super::{
-    not_granted, peer, problem, reaches,
+    not_granted, peer, place_to_wait, problem, reaches,
     send::{LONGEST_WAIT, bytes_of},
     tenant, visible,
     wire::{DoneWire, HandedList, HandedWire, LeaseRequestWire, PostRequestWire, TaskWire, TokenRequestWire},
@@ -43,12 +43,12 @@ pub(super) async fn lease(app: &App, asked: Asked) -> Result<Reply, Problem> {
         ..LeaseRequest::of(&recipient, "-")
     };
     let queue = app.queue.get(app).await?;
+    let _waits = place_to_wait(app, &asked.caller, request.wait)?;
+    // A stop ends the waiting and nothing else: what is being leased is told. A caller who leaves does not end this either;
+    // it asks again under the same `request` and is told what it took.
     let mut stop = app.stop.clone();
-    let handed = tokio::select! {
-        handed = queue.lease(tenant(&asked.caller), &request) => handed,
-        () = crate::http::stopped(&mut stop) => Ok(Vec::new()),
-    };
-    let handed = handed.map_err(|error| problem(&error))?;
+    let leased = queue.lease_until(tenant(&asked.caller), &request, crate::http::stopped(&mut stop));
+    let handed = leased.await.map_err(|error| problem(&error))?;
     let items = handed.iter().map(|one| HandedWire {
         task: TaskWire::of(&one.order),
         lease_id: one.lease_id.to_string(),

@@ -8,7 +8,7 @@ mod tenant;
 pub use file::KeyFile;
 pub use identity::{Capability, Identity, Role};
 pub use keys::{ApiKey, KeyError, Keys, generate_key, hash_key};
-pub(crate) use tenant::{Reader, TenantState};
+pub(crate) use tenant::{Reader, TenantState, Waits};
 
 /// How callers show who they are.
 #[derive(Clone, Debug)]
