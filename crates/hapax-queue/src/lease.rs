@@ -265,8 +265,9 @@ impl Queue {
         Ok(())
     }
 
-    /// Ends an overdue task that nobody began.
+    /// Ends an overdue task that nobody began. What decides is asked first: a lease that died half way has begun it.
     pub(crate) async fn expire(&self, record: &Id) -> Result<bool, QueueError> {
+        self.roll(record).await?;
         let outcome = failure("its deadline passed before anybody began it");
         let (reply, task) = self.apply(record, &TaskCommand::Expire { outcome, order: self.place() }).await?;
         self.tell_result(task.as_ref());

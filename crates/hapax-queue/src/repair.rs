@@ -154,7 +154,8 @@ impl Queue {
                 // What is decided otherwise is rolled forward; what names another attempt cannot be this lease's. What was
                 // opened by time alone has nothing left to fence: its next attempt does that.
                 let ours = operation.token() == leased.token;
-                let older = !ours && operation.attempt.number < leased.token.attempt;
+                // An attempt of the same number with another nonce is another task's: a lease that was read from a log.
+                let older = !ours && operation.attempt.number <= leased.token.attempt;
                 let opened_by_time = ours && is_open_by_time(operation);
                 return Ok(if older || opened_by_time { Fence::Task } else { Fence::Moved });
             }

@@ -109,7 +109,7 @@ impl Queue {
         Err(QueueError::Busy(id))
     }
 
-    async fn claim(&self, task: &Task, cache: Id, over: Option<TaskId>) -> Result<Leader, QueueError> {
+    pub(crate) async fn claim(&self, task: &Task, cache: Id, over: Option<TaskId>) -> Result<Leader, QueueError> {
         let (id, slot) = (task.order.id, slot_of(&cache));
         let claimed =
             self.engine.decide(&slot, |slot: Option<&KeySlot>, _| apply_key_slot(slot, &task.about, id, over));

@@ -32,7 +32,7 @@ pub mod wire;
 mod words;
 
 /// What travels to and from the queue.
-pub use a2a::wire as queue_wire;
+pub use a2a::{SCHEDULER_CAPABILITY, wire as queue_wire};
 pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};

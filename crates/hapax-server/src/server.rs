@@ -66,6 +66,7 @@ pub struct ServerBuilder {
     policies_by_file: bool,
     key_file: Option<KeyFile>,
     tracer: Option<Arc<Tracer>>,
+    queue: hapax_queue::QueueSettings,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -96,6 +97,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = Arc::new(audit);
+        self
+    }
+
+    /// How the queue between agents behaves.
+    #[must_use]
+    pub fn queue(mut self, settings: hapax_queue::QueueSettings) -> Self {
+        self.queue = settings;
         self
     }
 
@@ -163,7 +171,7 @@ impl ServerBuilder {
             gauges: self.gauges,
             providers: self.providers,
             policies_by_file: self.policies_by_file,
-            queue: crate::a2a::LazyQueue::default(),
+            queue: crate::a2a::LazyQueue::new(self.queue),
             document: OnceLock::new(),
             admin_document: OnceLock::new(),
             stop,
@@ -212,6 +220,7 @@ impl Server {
             policies_by_file: false,
             key_file: None,
             tracer: None,
+            queue: hapax_queue::QueueSettings::default(),
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     for warning in &settings.warnings {
         eprintln!("hapax: warning: {warning}");
     }
-    let (retry, granted) = queue::retry()?;
+    let (retry, granted) = queue::retry(&settings)?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
     let _held = opened.hold()?;
@@ -65,6 +65,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let auth = auth_of(settings.get("keys"))?;
     let without_keys = matches!(auth, Auth::None);
     let mut builder = Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log).audit(audit);
+    builder = builder.queue(queue::of(&settings)?);
     if settings.get("keys") != "none" {
         builder = builder.key_file(hapax_server::KeyFile::at(settings.get("keys")));
     }
@@ -237,6 +238,7 @@ fn limits_of(settings: &Settings) -> Result<Limits, Failure> {
         readers_per_tenant: settings.number("readers_per_tenant")?,
         reader_time: Duration::from_secs(settings.number("reader_seconds")? as u64),
         begins_per_tenant: settings.number("begins_per_tenant")?,
+        queue_waiters_per_tenant: settings.number("a2a_waiters_per_tenant")?,
         ..Limits::default()
     })
 }

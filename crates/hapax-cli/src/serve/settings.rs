@@ -9,7 +9,7 @@ use hapax::{Policies, Providers, Span};
 use hapax_engine::policy_file::{PolicyFileWarning, Report, Section, value};
 use toml::de::{DeTable, DeValue};
 
-use super::{alias, args::ServeArgs};
+use super::{alias, args::ServeArgs, queue};
 use crate::failure::Failure;
 
 /// One value, and who said so.
@@ -46,8 +46,8 @@ pub(super) const KNOBS: [(&str, &str); 21] = [
 
 const FILE: &str = "hapax.toml";
 /// Other readers' tables.
-pub(crate) const OTHERS: [&str; 8] =
-    ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
+pub(crate) const OTHERS: [&str; 9] =
+    ["server", "a2a", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
 
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) file: Option<PathBuf>,
     /// What the seeds' names changed.
     pub(crate) aliases: Vec<(String, Given)>,
+    /// The seed's variables for the queue, as they were given.
+    pub(crate) seed: BTreeMap<String, String>,
 }
 
 impl Settings {
@@ -85,15 +87,16 @@ impl Settings {
         let ((mut policies, (in_file, seed)), warnings) =
             read.map_err(|error| Failure::File { path: file.clone().unwrap_or_default(), error })?;
         let mut knobs: BTreeMap<&'static str, Given> =
-            KNOBS.iter().map(|(name, value)| (*name, given(value, "default"))).collect();
+            KNOBS.iter().chain(&queue::KNOBS).map(|(name, value)| (*name, given(value, "default"))).collect();
         knobs.extend(in_file);
         unknown_variables(environment)?;
-        for (name, _) in KNOBS {
+        for (name, _) in KNOBS.into_iter().chain(queue::KNOBS) {
             let variable = format!("HAPAX_{}", name.to_uppercase());
             if let Some(value) = environment.get(&variable) {
                 knobs.insert(name, given(value, &format!("environment, {variable}")));
             }
         }
+        queue::aliases(&mut knobs, environment)?;
         let flags = [
             ("listen", &args.listen),
             ("admin", &args.admin),
@@ -124,7 +127,9 @@ impl Settings {
             from: shown.clone(),
             rule: error.to_string(),
         })?;
-        let settings = Self { knobs, policies, providers, warnings, file, aliases };
+        let seed = environment.iter().filter(|(name, _)| name.starts_with("COVENANT_A2A_"));
+        let seed = seed.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let settings = Self { knobs, policies, providers, warnings, file, aliases, seed };
         settings.check()?;
         Ok(settings)
     }
@@ -151,6 +156,11 @@ impl Settings {
         })
     }
 
+    pub(super) fn wrong(&self, name: &str, rule: &str) -> Failure {
+        let from = self.knobs.get(name).map_or_else(String::new, |given| given.from.clone());
+        Failure::Setting { name: name.to_owned(), from, rule: rule.to_owned() }
+    }
+
     fn check(&self) -> Result<(), Failure> {
         for (name, default) in KNOBS {
             if default.parse::<u64>().is_ok() {
@@ -158,11 +168,8 @@ impl Settings {
             }
         }
         self.span("audit_keep")?;
-        let wrong = |name: &str, rule: &str| Failure::Setting {
-            name: name.to_owned(),
-            from: self.knobs.get(name).map_or_else(String::new, |given| given.from.clone()),
-            rule: rule.to_owned(),
-        };
+        queue::check(self)?;
+        let wrong = |name: &str, rule: &str| self.wrong(name, rule);
         if !["debug", "info", "warn", "error", "off"].contains(&self.get("log")) {
             return Err(wrong("log", "debug, info, warn, error or off"));
         }
@@ -209,13 +216,14 @@ fn in_file(root: &DeTable<'_>, report: &mut Report<'_>, shown: &str) -> InFile {
             }
         }
     }
+    found.extend(queue::in_file(root, report, shown));
     (found, alias::in_file(root, report, shown))
 }
 
 /// Variables that begin as ours do and are none of ours: a slip that would silently change nothing.
 fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
     const MORE: [&str; 7] = ["config", "upstream", "tenant", "seed", "url", "api_key", "ca"];
-    let known: Vec<&str> = KNOBS.iter().map(|(name, _)| *name).chain(MORE).chain(super::queue::VARIABLES).collect();
+    let known: Vec<&str> = KNOBS.iter().chain(&queue::KNOBS).map(|(name, _)| *name).chain(MORE).collect();
     for variable in environment.keys() {
         let Some(name) = variable.strip_prefix("HAPAX_").map(str::to_lowercase) else { continue };
         if !known.contains(&name.as_str()) && !name.starts_with("test_") {

@@ -6,8 +6,10 @@
 
 mod basics;
 mod cases;
+mod compacting;
 mod crashes;
 mod crowd;
+mod expired;
 mod gate;
 mod histories;
 mod keys;

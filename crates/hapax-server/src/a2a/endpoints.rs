@@ -63,6 +63,8 @@ const fn query(name: &'static str, about: &'static str, schema: crate::endpoint:
     Parameter { name, about, schema }
 }
 
+const NDJSON: Content = Content::Text("application/x-ndjson");
+
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     post(
         Act::Send,
@@ -158,6 +160,20 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         schema::<wire::CompactRequest>,
         answers!("How much.", wire::CompactedWire),
     ),
-    endpoint(Name::A2a(Act::Export), "GET", "/v1/a2a/export", Needs::Admin, "The queue of a tenant as a log."),
-    endpoint(Name::A2a(Act::Import), "POST", "/v1/a2a/import", Needs::Admin, "Read such a log."),
+    Endpoint {
+        query: &[query("cursor", "Where to go on: from the header `link` of the page before.", text)],
+        answers: &[
+            (200, "Some of it, one JSON object a line; the header `link` says where there is more.", NDJSON),
+            (400, "The cursor cannot be used.", Content::Problem),
+        ],
+        ..endpoint(Name::A2a(Act::Export), "GET", "/v1/a2a/export", Needs::Admin, "The queue of a tenant as a log.")
+    },
+    Endpoint {
+        takes_text: true,
+        answers: &[
+            (200, "What was read. What was there already stays as it is.", Content::Json(schema::<wire::ImportedWire>)),
+            (400, "A line cannot be used; the detail says which.", Content::Problem),
+        ],
+        ..endpoint(Name::A2a(Act::Import), "POST", "/v1/a2a/import", Needs::Admin, "Read such a log, or a part of one.")
+    },
 ];
