@@ -31,7 +31,7 @@ struct Run {
 
 /// Three in four are under a key, ten to each.
 fn nth(number: u64) -> NewTask {
-    if number % 4 == 0 { task(number) } else { keyed(number, &format!("k{}", number % KEYS)) }
+    if number.is_multiple_of(4) { task(number) } else { keyed(number, &format!("k{}", number % KEYS)) }
 }
 
 /// The same for all tasks of one key, whoever does them.
@@ -48,7 +48,7 @@ async fn work(queue: Queue, run: Arc<Run>, worker: u64) {
         let request = LeaseRequest { wait: Duration::from_millis(20), ..LeaseRequest::of("indexer", "w") };
         for handed in queue.lease(&acme(), &request).await.unwrap() {
             taken += 1;
-            if taken % 5 == 0 {
+            if taken.is_multiple_of(5) {
                 run.given_up.lock().push((handed.order.id, handed.token));
                 continue;
             }
@@ -147,7 +147,7 @@ async fn compaction_beside_everything_else_drops_nothing_and_keeps_the_cache() {
     assert_eq!((received.len() as u64, compacted), (TASKS, TASKS));
     assert!(run.requeued.load(SeqCst) > 0 && run.refused.load(SeqCst) > 0, "nothing was put back");
     // One key, one answer: for all who were answered, and for who asks from now on.
-    for key in (0..KEYS).filter(|key| key % 4 != 0) {
+    for key in (0..KEYS).filter(|key| !key.is_multiple_of(4)) {
         let answers: Vec<&String> =
             (0..TASKS).filter(|number| number % KEYS == key).map(|number| &received[&id(number)]).collect();
         assert!(answers.iter().all(|one| *one == answers[0]), "k{key}: {answers:?}");

@@ -76,7 +76,7 @@ async fn an_attempt_in_the_name_of_an_expired_task_is_given_back() {
 /// What a lease writes first.
 async fn begin_for(queue: &Queue, task: TaskId) {
     let order = state(queue, 1).await.task.order;
-    let scope = queue.engine().surface("a2a").tenant(&acme());
+    let scope = queue.engine().surface("a2a").tenant(acme());
     let scope = scope.within("sender", "planner").within("recipient", "indexer").within("kind", "index");
     let call = scope.key("k").effect(Effect::Idempotent).fingerprinted(order.print.clone());
     let begun = call.owner(&owner_of(&task, "w")).begin().await.unwrap();
