@@ -25,7 +25,9 @@ impl Ours {
 
     async fn try_open(path: &Path) -> Result<Self, Box<dyn std::error::Error>> {
         let engine = Engine::builder(Arc::new(Ledger::open(path)?)).build()?;
-        let queue = Queue::open(&engine, QueueSettings::default()).await?;
+        // One tenant has all of it here.
+        let settings = QueueSettings { max_tasks_per_tenant: Some(10_000_000), ..QueueSettings::default() };
+        let queue = Queue::open(&engine, settings).await?;
         Ok(Self { queue, tenant: Tenant::new("bench")? })
     }
 

@@ -110,6 +110,19 @@ fn an_empty_file_is_the_standard_policy_everywhere() {
     assert_eq!(**policies.standard(), Preset::Standard.policy());
 }
 
+/// A retention for the results of tasks was all that was wanted. The table started from the default, and with it came the
+/// default's lapse: leased tasks ran again by themselves.
+#[test]
+fn a_retention_for_the_queue_leaves_its_leases_alone() {
+    let own = Preset::A2a.policy();
+    for file in ["[surface.a2a]\nsuccess = \"30d\"", "[default]\nlease = \"5s\"\n[surface.a2a]\nsuccess = \"30d\""] {
+        let (policies, _) = read(file);
+        let policy = of(&policies, "a2a");
+        assert_eq!((policy.on_lapse, policy.lease), (own.on_lapse, own.lease), "{file}");
+        assert_ne!(policy.success, own.success);
+    }
+}
+
 #[test]
 fn every_preset_can_be_named_and_is_left_as_it_is() {
     for preset in Preset::ALL {

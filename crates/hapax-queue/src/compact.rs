@@ -43,6 +43,12 @@ impl Queue {
         }
     }
 
+    /// Whether a tenant has anything that may be compacted.
+    pub async fn has_compactable(&self, tenant: &Tenant) -> Result<bool, QueueError> {
+        let page = self.engine.scan(Index::Queue(compactable_tag_of(tenant.as_str())), None, 1).await?;
+        Ok(!page.items.is_empty())
+    }
+
     async fn compact_one(&self, record: &Id) -> Result<bool, QueueError> {
         let looked = self.look(record).await?;
         let Some(task) = &looked.record else { return Ok(false) };

@@ -46,6 +46,10 @@ pub enum QueueError {
     )]
     Full { most: u64 },
     #[error(
+        "this tenant has {most} tasks and no room for more; acknowledge results and compact, or raise its share [HX0118]"
+    )]
+    TenantFull { most: u64 },
+    #[error(
         "the policy of surface `a2a` lets leased work run again by itself ({0}); leave `on_lapse = stale` [HX0119]"
     )]
     UnfitPolicy(&'static str),
@@ -62,7 +66,7 @@ impl QueueError {
     #[must_use]
     pub const fn is_passing(&self) -> bool {
         match self {
-            Self::Busy(_) | Self::Full { .. } => true,
+            Self::Busy(_) | Self::Full { .. } | Self::TenantFull { .. } => true,
             Self::Engine(EngineError::Store(error)) => error.may_pass(),
             Self::Engine(_)
             | Self::Invalid(_)

@@ -1,6 +1,6 @@
 //! Leasing: the deciding record begins first, then the task is marked. Nobody else is handed it from then on.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, future::Future, sync::Arc, time::Duration};
 
 use hapax_core::{
     Id, Millis, Tag, Token, Verdict,
@@ -71,6 +71,17 @@ const MOST_AT_ONCE: u64 = 256;
 impl Queue {
     /// Hands out up to `limit` tasks, the oldest first. Waits if there are none and the call says so.
     pub async fn lease(&self, tenant: &Tenant, asked: &LeaseRequest) -> Result<Vec<Handed>, QueueError> {
+        self.lease_until(tenant, asked, std::future::pending()).await
+    }
+
+    /// As [`Queue::lease`], and waits no longer than until `stop` ends. Only the waiting is cut short: to drop the whole
+    /// call while a lease is written would leave its task leased by nobody.
+    pub async fn lease_until(
+        &self,
+        tenant: &Tenant,
+        asked: &LeaseRequest,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Vec<Handed>, QueueError> {
         crate::new_task::name("recipient", &asked.recipient)?;
         crate::new_task::name("worker", &asked.worker)?;
         let length = asked.lease.unwrap_or(self.inner.settings.lease);
@@ -85,12 +96,14 @@ impl Queue {
         let until = Instant::now().checked_add(asked.wait);
         let tag = queue_tag(tenant.as_str(), &asked.recipient);
         let list = self.inner.dispatch.list(tag);
+        let mut stop = std::pin::pin!(stop);
+        let mut woken = false;
         loop {
             let mut heard = std::pin::pin!(list.heard());
             // From here on no ring is missed, also one that comes while the queue is looked through.
             heard.as_mut().enable();
             let mut handed = Vec::new();
-            if let Err(error) = self.take_from(&list, tag, asked, length, &mut handed).await
+            if let Err(error) = self.take_from(&list, tag, asked, length, woken, &mut handed).await
                 && handed.is_empty()
             {
                 return Err(error);
@@ -107,7 +120,11 @@ impl Queue {
                 return Ok(handed);
             }
             let pause = self.pause(left);
-            let _rung_or_over = tokio::time::timeout(pause, heard).await;
+            tokio::select! {
+                biased;
+                () = &mut stop => return Ok(handed),
+                _rung_or_over = tokio::time::timeout(pause, heard) => woken = true,
+            }
         }
     }
 
@@ -118,16 +135,23 @@ impl Queue {
         tag: Tag,
         asked: &LeaseRequest,
         length: Millis,
+        woken: bool,
         handed: &mut Vec<Handed>,
     ) -> Result<(), QueueError> {
+        if let Some(senders) = &asked.senders {
+            return self.take_of_senders(list, tag, senders, asked, length, woken, handed).await;
+        }
+        let rung = woken && self.engine.store().single_writer();
         // One that comes a second time is there, and not for this caller now.
         let mut passed_over = HashSet::new();
         while handed.len() < asked.limit {
-            let Some(candidate) = list.take(&self.engine, tag).await? else { break };
+            let Some(candidate) = list.take(&self.engine, tag, rung).await? else { break };
             if !passed_over.insert(candidate.id) {
+                candidate.settle();
                 break;
             }
-            handed.extend(self.hand_out(candidate, asked, length).await?);
+            handed.extend(self.hand_out(&candidate, asked, length).await?);
+            candidate.settle();
         }
         Ok(())
     }
@@ -137,9 +161,9 @@ impl Queue {
         if self.engine.store().single_writer() { left } else { left.min(self.inner.settings.look_again) }
     }
 
-    async fn hand_out(
+    pub(crate) async fn hand_out(
         &self,
-        candidate: Candidate,
+        candidate: &Candidate,
         asked: &LeaseRequest,
         length: Millis,
     ) -> Result<Option<Handed>, QueueError> {
@@ -241,8 +265,9 @@ impl Queue {
         Ok(())
     }
 
-    /// Ends an overdue task that nobody began.
+    /// Ends an overdue task that nobody began. What decides is asked first: a lease that died half way has begun it.
     pub(crate) async fn expire(&self, record: &Id) -> Result<bool, QueueError> {
+        self.roll(record).await?;
         let outcome = failure("its deadline passed before anybody began it");
         let (reply, task) = self.apply(record, &TaskCommand::Expire { outcome, order: self.place() }).await?;
         self.tell_result(task.as_ref());

@@ -14,7 +14,7 @@ use hapax_core::{
     record::About,
     task::{Order, SURFACE, TASK_SURFACE, Task, TaskCommand, TaskReply, apply_task, tenant_tag},
 };
-use hapax_engine::{Call, Engine, EngineError, Looked, Wait};
+use hapax_engine::{Call, Engine, EngineError, Looked, Policies, Wait};
 use hapax_store::Level;
 
 use crate::{NewTask, QueueError, dispatch::Dispatch};
@@ -26,6 +26,8 @@ pub struct QueueSettings {
     pub max_payload: usize,
     /// How many tasks all tenants together may have, compacted ones not counted.
     pub max_tasks: u64,
+    /// How many of them one tenant may have; a tenth if `None`.
+    pub max_tasks_per_tenant: Option<u64>,
     /// How long a lease is that names no length.
     pub lease: Millis,
     /// Whether an overdue task that nobody began ends with an error; otherwise it is only reported.
@@ -40,10 +42,19 @@ impl Default for QueueSettings {
         Self {
             max_payload: 256 * 1024,
             max_tasks: 10_000_000,
+            max_tasks_per_tenant: None,
             lease: Millis::from_secs(60),
             expire_overdue: false,
             look_again: Duration::from_millis(500),
         }
+    }
+}
+
+impl QueueSettings {
+    /// How many tasks one tenant may have.
+    #[must_use]
+    pub fn share(&self) -> u64 {
+        self.max_tasks_per_tenant.unwrap_or((self.max_tasks / 10).max(1)).min(self.max_tasks)
     }
 }
 
@@ -59,7 +70,7 @@ pub(crate) struct Inner {
     pub(crate) dispatch: Dispatch,
     pub(crate) surface: Surface,
     last_place: AtomicU64,
-    pub(crate) room: crate::send::Room,
+    pub(crate) room: crate::room::Room,
 }
 
 impl fmt::Debug for Queue {
@@ -75,14 +86,7 @@ impl Queue {
         if engine.store().level() < Level::Full {
             return Err(QueueError::UnfitStore(engine.store().name()));
         }
-        let decides = Surface::new(SURFACE).map_err(EngineError::from)?;
-        let policy = engine.policy(&decides);
-        if policy.lapse_for(Effect::Idempotent) != OnLapse::Stale {
-            return Err(QueueError::UnfitPolicy("`on_lapse` is not `stale`"));
-        }
-        if policy.mode != Mode::Enforce {
-            return Err(QueueError::UnfitPolicy("it runs in shadow mode"));
-        }
+        Self::check(&engine.policies())?;
         // Asking for an id that nobody has tells the time: places in a queue are made of it.
         engine.operation(&Id([0; 32])).await?;
         let inner = Inner {
@@ -90,9 +94,22 @@ impl Queue {
             dispatch: Dispatch::default(),
             surface: Surface::new(TASK_SURFACE).map_err(EngineError::from)?,
             last_place: AtomicU64::new(0),
-            room: crate::send::Room::default(),
+            room: crate::room::Room::default(),
         };
         Ok(Self { engine: engine.clone(), inner: Arc::new(inner) })
+    }
+
+    /// Whether the queue can be used under these policies: whoever puts new ones in force asks before.
+    pub fn check(policies: &Policies) -> Result<(), QueueError> {
+        let decides = Surface::new(SURFACE).map_err(EngineError::from)?;
+        let policy = policies.of(&decides);
+        if policy.lapse_for(Effect::Idempotent) != OnLapse::Stale {
+            return Err(QueueError::UnfitPolicy("`on_lapse` is not `stale`"));
+        }
+        if policy.mode != Mode::Enforce {
+            return Err(QueueError::UnfitPolicy("it runs in shadow mode"));
+        }
+        Ok(())
     }
 
     #[must_use]

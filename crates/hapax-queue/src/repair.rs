@@ -6,6 +6,7 @@ use hapax_core::{
     Id, Moment, Stamp, State,
     command::{Posture, Resolution, Resolve},
     identity::Tenant,
+    record::End,
     task::{
         LeaseId, NotNow, RepairKind, RepairPosture, Skip, Task, TaskCommand, TaskId, TaskReply, TaskState, apply_task,
     },
@@ -150,9 +151,13 @@ impl Queue {
             | State::Open(_)
             | State::InDoubt(_)
             | State::Tombstone(_) => {
-                // What is decided otherwise is rolled forward; what names another attempt cannot be this lease's.
-                let older = operation.token() != leased.token && operation.attempt.number < leased.token.attempt;
-                return Ok(if older { Fence::Task } else { Fence::Moved });
+                // What is decided otherwise is rolled forward; what names another attempt cannot be this lease's. What was
+                // opened by time alone has nothing left to fence: its next attempt does that.
+                let ours = operation.token() == leased.token;
+                // An attempt of the same number with another nonce is another task's: a lease that was read from a log.
+                let older = !ours && operation.attempt.number <= leased.token.attempt;
+                let opened_by_time = ours && is_open_by_time(operation);
+                return Ok(if older || opened_by_time { Fence::Task } else { Fence::Moved });
             }
         };
         // A renewal is written here first, and moves the version: what is judged is what is fenced.
@@ -170,6 +175,12 @@ impl Queue {
             Stepped::Fenced | Stepped::Conflict(_) | Stepped::Refused(_) => Ok(Fence::Moved),
         }
     }
+}
+
+/// Whether an operation let go of its attempt without anybody having said so.
+fn is_open_by_time(operation: &hapax_core::Record) -> bool {
+    matches!(operation.state, State::Open(_))
+        && matches!(operation.attempt.end, End::Lapsed { .. } | End::FailedUnknown)
 }
 
 impl Mend {

@@ -2,7 +2,7 @@
 
 use hapax_core::{
     Id, Outcome,
-    task::{Beside, Next, Task, TaskCommand, TaskState, forward, leased_tag, queue_tag},
+    task::{Beside, How, Next, Task, TaskCommand, TaskState, forward, leased_tag, queue_tag, released, task_of_owner},
 };
 use hapax_store::{Cursor, Index};
 
@@ -64,9 +64,12 @@ impl Queue {
                 }
                 Next::Command(command) => command,
             };
+            last = Some(task.order.id);
+            if self.frees(&task, &command).await? {
+                continue;
+            }
             let (_, after) = self.apply_from(record, looked, &command).await?;
             self.ring_for(after.as_ref());
-            last = Some(task.order.id);
         }
         Err(last.map_or(QueueError::UnfitPolicy("it loops"), QueueError::Busy))
     }
@@ -82,12 +85,35 @@ impl Queue {
             match self.next_for(&task, 0).await? {
                 Next::Nothing | Next::Admit => return Ok(Some(task)),
                 Next::Command(command) => {
+                    if self.frees(&task, &command).await? {
+                        continue;
+                    }
                     let (_, after) = self.apply_from(record, looked, &command).await?;
                     self.ring_for(after.as_ref());
                 }
             }
         }
         Ok(self.look(record).await?.record)
+    }
+
+    /// Whether a task was about to join one that ended for want of time, before anybody began it. The attempt that still
+    /// stands in its name is a lease that died, or lost, between its two writes: nobody was handed it, and it is given back.
+    /// Otherwise whoever uses the key joins that end for ever.
+    async fn frees(&self, task: &Task, command: &TaskCommand) -> Result<bool, QueueError> {
+        let (TaskCommand::Join { leader }, Some(cache)) = (command, task.order.cache) else { return Ok(false) };
+        let found = self.look(&leader.record(&task.about.tenant)).await?.record;
+        let expired = found.is_some_and(
+            |task| matches!(&task.state, TaskState::Resolved(resolved) if matches!(resolved.how, How::Expired)),
+        );
+        if !expired {
+            return Ok(false);
+        }
+        let Some(decider) = self.engine.operation(&cache).await?.record else { return Ok(true) };
+        if task_of_owner(&decider.attempt.owner) == Some(*leader) {
+            let _either_way = self.engine.fail(&cache, decider.token(), released()).await?;
+            self.inner.dispatch.ring(queue_tag(&task.about.tenant, &task.order.recipient.key));
+        }
+        Ok(true)
     }
 
     /// What has to be done to a task, without doing it.

@@ -1,9 +1,7 @@
 //! Sending: the task first, then who leads under its key, then into the queue. A crash in between is rolled forward.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use hapax_core::{
-    Id, Stamp,
+    Id,
     identity::Tenant,
     record::Record,
     task::{
@@ -17,20 +15,13 @@ use crate::{NewTask, Queue, QueueError, Sent, queue::judge};
 /// How often a send goes round when others move what it looks at.
 const TRIES: usize = 16;
 
-/// What is known of the room for more tasks.
-#[derive(Debug, Default)]
-pub(crate) struct Room {
-    left: AtomicU64,
-    asked: AtomicU64,
-}
-
 impl Queue {
     /// Sends a task. The same id with the same content is the same task, and answers as the first time.
     pub async fn send(&self, tenant: &Tenant, task: NewTask) -> Result<Sent, QueueError> {
         let moment = self.engine.moment();
         let id = task.id;
         let order = task.checked(tenant, &self.inner.settings, moment, |task| self.cache_of_new(tenant, task))?;
-        self.has_room().await?;
+        self.has_room(tenant).await?;
         let (record, about) = (id.record(tenant.as_str()), self.about(tenant)?);
         let command = TaskCommand::Send(Command { about, order: order.into(), place: self.place() });
         let (reply, task) = self.engine.decide_new(&record, judge(&command)).await?;
@@ -118,7 +109,7 @@ impl Queue {
         Err(QueueError::Busy(id))
     }
 
-    async fn claim(&self, task: &Task, cache: Id, over: Option<TaskId>) -> Result<Leader, QueueError> {
+    pub(crate) async fn claim(&self, task: &Task, cache: Id, over: Option<TaskId>) -> Result<Leader, QueueError> {
         let (id, slot) = (task.order.id, slot_of(&cache));
         let claimed =
             self.engine.decide(&slot, |slot: Option<&KeySlot>, _| apply_key_slot(slot, &task.about, id, over));
@@ -147,23 +138,6 @@ impl Queue {
         {
             self.inner.dispatch.ring(results_tag(&task.about.tenant, &task.order.sender.key));
         }
-    }
-
-    /// Counts are asked for now and then; in between each send takes one of what was left.
-    async fn has_room(&self) -> Result<(), QueueError> {
-        let room = &self.inner.room;
-        let taken = room.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
-        let now = self.engine.moment().now;
-        let most = self.inner.settings.max_tasks;
-        if taken.is_ok() && now.since(Stamp(room.asked.load(Relaxed))).0 < 1_000 {
-            return Ok(());
-        }
-        let usage = self.engine.usage(hapax_core::Tag::surface(&self.inner.surface)).await?;
-        room.asked.store(now.0, Relaxed);
-        // No more than this before it is asked again, so that several processes overshoot by little.
-        let left = most.saturating_sub(usage.records).min(4_096);
-        room.left.store(left.saturating_sub(1), Relaxed);
-        if left == 0 { Err(QueueError::Full { most }) } else { Ok(()) }
     }
 }
 

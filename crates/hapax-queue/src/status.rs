@@ -1,11 +1,12 @@
 //! What there is, page by page, for people and programs.
 
 use hapax_core::{
-    Millis, Stamp,
+    Id, Millis, Stamp,
     identity::Tenant,
-    task::{LeaseId, Task, TaskId, TaskState, TaskStateName, tenant_tag},
+    task::{LeaseId, Task, TaskId, TaskState, TaskStateName, leased_tag_of, tenant_tag, waiting_tag_of},
 };
-use hapax_store::{Cursor, Index, Kind};
+use hapax_engine::EngineError;
+use hapax_store::{Cursor, Envelope, Index, Kind, StoreError};
 
 use crate::{Queue, QueueError};
 
@@ -50,7 +51,8 @@ impl Queue {
         Ok(Status::of(task, now))
     }
 
-    /// Tasks of one tenant, the least recently changed first.
+    /// Tasks of one tenant: what is in flight, then what waits, then all else. Of compacted ones, which are many and say
+    /// little, only where they are asked for.
     pub async fn status(
         &self,
         tenant: &Tenant,
@@ -58,36 +60,110 @@ impl Queue {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<StatusPage, QueueError> {
-        let Some(tag) = tenant_tag(tenant) else { return Ok(StatusPage { items: Vec::new(), next: None }) };
-        let limit = limit.clamp(1, 200);
-        let mut items = Vec::new();
-        let mut after = after.cloned();
-        let mut looked_at = 0;
-        loop {
-            // No more than are wanted, so that the cursor never passes one that was not told.
-            let room = limit - items.len();
-            let page = self.engine.scan(Index::TenantAge(tag), after.as_ref(), room).await?;
-            looked_at += page.items.len();
-            for record in &page.items {
-                items.extend(self.one(record, filter).await?);
-            }
-            match page.next {
-                Some(next) if items.len() < limit && looked_at < MOST_LOOKED_AT => after = Some(next),
-                next => return Ok(StatusPage { items, next }),
-            }
-        }
+        self.status_for(tenant, filter, after, limit, |_| true).await
     }
 
-    async fn one(&self, record: &hapax_core::Id, filter: &Filter) -> Result<Option<Status>, QueueError> {
-        let snapshot = self.engine.store().get(record).await.map_err(hapax_engine::EngineError::from)?;
+    /// As [`Queue::status`], of what `seen` says may be seen. Each call looks through a bounded number of tasks, whoever's
+    /// they are: a page with few or none of them can have a next one.
+    pub async fn status_for(
+        &self,
+        tenant: &Tenant,
+        filter: &Filter,
+        after: Option<&Cursor>,
+        limit: usize,
+        seen: impl Fn(&Status) -> bool,
+    ) -> Result<StatusPage, QueueError> {
+        let limit = limit.clamp(1, 200);
+        let mut items = Vec::new();
+        let mut looked_at = 0;
+        let (mut place, mut after) = match after {
+            None => (Some(filter.first_place()), None),
+            Some(cursor) => Place::opened(cursor).ok_or_else(|| bad_cursor(self))?,
+        };
+        while let Some(here) = place {
+            let Some(index) = here.index(tenant) else { break };
+            // No more than are wanted, so that the cursor never passes one that was not told.
+            let page = self.engine.scan(index, after.as_ref(), limit - items.len()).await?;
+            looked_at += page.items.len();
+            for record in &page.items {
+                items.extend(self.one(record, tenant, here, filter).await?.filter(|status| seen(status)));
+            }
+            (place, after) = match page.next {
+                Some(next) => (Some(here), Some(next)),
+                None => (filter.place_after(here), None),
+            };
+            if items.len() >= limit || looked_at >= MOST_LOOKED_AT {
+                break;
+            }
+        }
+        Ok(StatusPage { items, next: place.map(|place| place.closed(after.as_ref())) })
+    }
+
+    async fn one(
+        &self,
+        record: &Id,
+        tenant: &Tenant,
+        place: Place,
+        filter: &Filter,
+    ) -> Result<Option<Status>, QueueError> {
+        let snapshot = self.engine.store().get(record).await.map_err(EngineError::from)?;
         // Slots of keys are counted beside the tasks.
-        if snapshot.record.is_none_or(|envelope| envelope.kind != Kind::TASK) {
+        let Some(envelope) = snapshot.record.filter(|envelope| envelope.kind == Kind::TASK) else { return Ok(None) };
+        if place == Place::Rest && is_listed_elsewhere(&envelope, tenant) {
             return Ok(None);
         }
         let Some(task) = self.roll(record).await? else { return Ok(None) };
         let status = Status::of(task, snapshot.now);
         Ok(filter.takes(&status).then_some(status))
     }
+}
+
+/// Where the tasks of a tenant are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    InFlight,
+    Waiting,
+    Rest,
+}
+
+impl Place {
+    const fn letter(self) -> u8 {
+        match self {
+            Self::InFlight => b'L',
+            Self::Waiting => b'W',
+            Self::Rest => b'R',
+        }
+    }
+
+    fn index(self, tenant: &Tenant) -> Option<Index> {
+        match self {
+            Self::InFlight => Some(Index::Queue(leased_tag_of(tenant.as_str()))),
+            Self::Waiting => Some(Index::Queue(waiting_tag_of(tenant.as_str()))),
+            Self::Rest => tenant_tag(tenant).map(Index::TenantAge),
+        }
+    }
+
+    fn closed(self, after: Option<&Cursor>) -> Cursor {
+        let rest = after.map_or(&[][..], |cursor| &cursor.0);
+        Cursor([&[self.letter()], rest].concat().into())
+    }
+
+    fn opened(cursor: &Cursor) -> Option<(Option<Self>, Option<Cursor>)> {
+        let (letter, rest) = cursor.0.split_first()?;
+        let place = [Self::InFlight, Self::Waiting, Self::Rest].into_iter().find(|place| place.letter() == *letter)?;
+        Some((Some(place), (!rest.is_empty()).then(|| Cursor(cursor.0.slice(1..)))))
+    }
+}
+
+/// As a store says it of a cursor that it never gave.
+fn bad_cursor(queue: &Queue) -> QueueError {
+    let store = queue.engine.store().name();
+    EngineError::Store(StoreError::Unsupported { store, reason: "this cursor".into() }).into()
+}
+
+fn is_listed_elsewhere(envelope: &Envelope, tenant: &Tenant) -> bool {
+    let tags = [leased_tag_of(tenant.as_str()), waiting_tag_of(tenant.as_str())];
+    envelope.entries.iter().any(|entry| tags.contains(&entry.tag))
 }
 
 impl Status {
@@ -106,9 +182,31 @@ impl Status {
 }
 
 impl Filter {
+    /// Where what is wanted is looked for first.
+    const fn first_place(&self) -> Place {
+        match self.state {
+            None | Some(TaskStateName::Leased | TaskStateName::Stale) => Place::InFlight,
+            Some(TaskStateName::Queued) => Place::Waiting,
+            Some(
+                TaskStateName::Joined
+                | TaskStateName::ResultPending
+                | TaskStateName::Delivered
+                | TaskStateName::Compacted,
+            ) => Place::Rest,
+        }
+    }
+
+    const fn place_after(&self, place: Place) -> Option<Place> {
+        match (place, self.state) {
+            (Place::InFlight, None) => Some(Place::Waiting),
+            (Place::Waiting, None) => Some(Place::Rest),
+            (Place::InFlight | Place::Waiting, Some(_)) | (Place::Rest, _) => None,
+        }
+    }
+
     fn takes(&self, status: &Status) -> bool {
         let order = &status.task.order;
-        self.state.is_none_or(|state| state == status.state)
+        self.state.map_or(status.state != TaskStateName::Compacted, |state| state == status.state)
             && self.kind.as_ref().is_none_or(|kind| **kind == *order.kind)
             && self.peer.as_ref().is_none_or(|peer| **peer == *order.sender.key || **peer == *order.recipient.key)
             && self.min_lease_age.is_none_or(|least| status.lease_age.is_some_and(|age| age >= least))

@@ -71,11 +71,10 @@ impl Worker {
             if *stopped.borrow_and_update() {
                 return Ok(report);
             }
-            let leased = tokio::select! {
-                leased = self.queue.lease(&self.tenant, &self.request) => leased,
-                _ = stopped.changed() => continue,
+            let stop = async {
+                let _said_or_gone = stopped.changed().await;
             };
-            match leased {
+            match self.queue.lease_until(&self.tenant, &self.request, stop).await {
                 Ok(tasks) => {
                     for task in tasks {
                         self.handle(task, &handler, &mut report).await?;

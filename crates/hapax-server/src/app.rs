@@ -107,7 +107,7 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn sees(&self, tenant: &str, surface: &str) -> bool {
         let is_theirs = self.sees_all || self.identity.tenant.as_str() == tenant;
-        is_theirs && self.identity.may_use(surface)
+        is_theirs && self.identity.may_use(surface) && crate::a2a::sees_operations_of(&self.identity, surface)
     }
 
     /// Whether this came by one of the administrators' doors: what is done then is written down.

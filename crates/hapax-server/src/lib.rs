@@ -34,14 +34,14 @@ pub mod wire;
 mod words;
 
 /// What travels to and from the queue.
-pub use a2a::wire as queue_wire;
+pub use a2a::{SCHEDULER_CAPABILITY, wire as queue_wire};
 pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};
 pub use metrics::Gauge;
 pub use problem::{Next, Problem};
 pub use reload::{Reload, Reloader, Reloads, reloads};
-pub use server::{Server, ServerBuilder, ServerError};
+pub use server::{Server, ServerBuilder, ServerError, fit_for_queue};
 pub use trace::{Exporter, TraceError, Traced, Tracer};
 pub use words::time as wall_time;
 

@@ -22,6 +22,8 @@ pub struct Limits {
     pub reader_time: Duration,
     /// Begins of one tenant that are under way, waiting ones among them. Beyond it nobody waits any more.
     pub begins_per_tenant: usize,
+    /// Calls of one tenant that wait for tasks or results. One more is told to come back.
+    pub queue_waiters_per_tenant: usize,
     /// The longest page of a list.
     pub page: usize,
     /// Records that one page of a list looks at.
@@ -50,6 +52,7 @@ impl Default for Limits {
             readers_per_tenant: 256,
             reader_time: Duration::from_secs(3_600),
             begins_per_tenant: 4_096,
+            queue_waiters_per_tenant: 1_024,
             page: PAGE,
             looked_at: 2_000,
             tickets: 262_144,

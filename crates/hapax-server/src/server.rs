@@ -44,6 +44,8 @@ pub enum ServerError {
     NoKeys,
     #[error("keys cannot be taken away while the server runs; stop it, and start it with `none` [HX0080]")]
     KeysTakenAway,
+    #[error("the new policies are refused, and the old ones stay in force: {0}")]
+    UnfitPolicies(String),
     #[error("the machine has no randomness to give: {0}")]
     Entropy(String),
     #[error(transparent)]
@@ -67,6 +69,7 @@ pub struct ServerBuilder {
     reloader: Option<Reloader>,
     key_file: Option<KeyFile>,
     tracer: Option<Arc<Tracer>>,
+    queue: hapax_queue::QueueSettings,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -97,6 +100,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = Arc::new(audit);
+        self
+    }
+
+    /// How the queue between agents behaves.
+    #[must_use]
+    pub fn queue(mut self, settings: hapax_queue::QueueSettings) -> Self {
+        self.queue = settings;
         self
     }
 
@@ -174,7 +184,7 @@ impl ServerBuilder {
             providers: self.providers,
             policies_by_file: self.policies_by_file,
             reloader: self.reloader,
-            queue: crate::a2a::LazyQueue::default(),
+            queue: crate::a2a::LazyQueue::new(self.queue),
             document: OnceLock::new(),
             admin_document: OnceLock::new(),
             stop,
@@ -224,6 +234,7 @@ impl Server {
             reloader: None,
             key_file: None,
             tracer: None,
+            queue: hapax_queue::QueueSettings::default(),
         }
     }
 
@@ -337,6 +348,7 @@ impl Server {
         if matches!(auth, Auth::None) && !matches!(&**self.app.auth.read(), Auth::None) {
             return Err(ServerError::KeysTakenAway);
         }
+        fit_for_queue(&policies)?;
         self.note_policies(&policies, actor)?;
         let changes = self.app.auth.read().changes(&auth).detail();
         self.app.audit.append(actor, Action::KeysChange, "", changes)?;
@@ -360,4 +372,9 @@ impl Server {
     pub fn stop(&self) {
         self.stopping.send_replace(true);
     }
+}
+
+/// Whether leased tasks stay leased under these policies.
+pub fn fit_for_queue(policies: &hapax_engine::Policies) -> Result<(), ServerError> {
+    hapax_queue::Queue::check(policies).map_err(|error| ServerError::UnfitPolicies(error.to_string()))
 }

@@ -58,6 +58,8 @@ async fn a_task_goes_round_and_its_metadata_is_told() {
     assert_eq!((&sent["status"], &sent["again"]), (&json!("queued"), &json!(false)), "{sent}");
     assert_eq!(post(&planner, "send", wanted.clone()).await.1["again"], true);
     let handed = lease(&indexer).await;
+    let (_, page) = ask(&daemon.as_key("operator"), "GET", "/", Value::Null).await;
+    assert!(page.to_string().contains("Tasks between agents"), "the page shows the queue");
     assert_eq!(handed["task"]["payload"], json!({ "page": 7 }));
     assert_eq!(handed["task"]["sender"]["key"], "planner", "who sends is who the key says");
     assert_eq!((&handed["attempt"], &handed["forward_key"]), (&json!(1), &json!("page-7")));
@@ -78,8 +80,6 @@ async fn a_task_goes_round_and_its_metadata_is_told() {
     wanted["id"] = json!(ID.replace("01", "03"));
     let (status, mismatch) = post(&planner, "send", wanted).await;
     assert_eq!((status, &mismatch["code"]), (422, &json!("HX0112")));
-    let (_, page) = ask(&daemon.as_key("operator"), "GET", "/", Value::Null).await;
-    assert!(page.to_string().contains("Tasks between agents"), "the page shows the queue");
 }
 
 #[tokio::test]
@@ -204,10 +204,11 @@ async fn nobody_puts_a_result_into_the_cache_by_hand() {
     assert_eq!(post(&planner, "send", wanted).await.1["status"], "queued", "nothing was forged");
     let handed = lease(&daemon.as_key("indexer")).await;
     assert_eq!(handed["task"]["id"], ID);
-    // Looking is free.
+    // Looking at one's own is free.
     let asked = json!({ "surface": "a2a", "scope": scope, "key": "page-7" });
-    let (status, explained) = ask(&planner, "POST", "/v1/operations:explain", asked).await;
+    let (status, explained) = ask(&planner, "POST", "/v1/operations:explain", asked.clone()).await;
     assert_eq!(status, 200, "{explained}");
+    assert_eq!(ask(&daemon.as_key("stranger"), "POST", "/v1/operations:explain", asked).await.0, 404);
 }
 
 /// A key that reaches one lease is told what became of its task, though it does not reach the task afterwards.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
 mod a2a;
+mod a2a_many;
 mod agents;
 mod agents_client;
 mod api;

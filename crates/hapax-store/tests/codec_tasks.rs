@@ -11,7 +11,7 @@ use hapax_core::{
     task::{
         Class, Deadline, How, Idempotency, KeySlot, LeaseId, Leased, Order, Payload, Peer, Repair, RepairKind,
         RepairPosture, Resolved, Task, TaskEvidence, TaskId, TaskState, compactable_tag, compactable_tag_of, failure,
-        joined_tag, leased_tag, leased_tag_of, queue_tag, request_tag, results_tag,
+        joined_tag, leased_tag, leased_tag_of, queue_tag, request_tag, results_tag, waiting_tag_of,
     },
 };
 use hapax_store::{Counted, Due, Entry, Envelope, Kind, List, codec};
@@ -161,7 +161,11 @@ fn a_store_lists_a_task_where_somebody_looks_for_it() {
     let queue = |tag, order| Entry { list: List::Queue, tag, order };
     let group = |tag| Entry { list: List::Group, tag, order: 0 };
     for name in ["task-sent", "task-queued"] {
-        assert_eq!(of(name).entries, [queue(queue_tag("acme", "indexer"), 70)], "{name}");
+        assert_eq!(
+            of(name).entries,
+            [queue(queue_tag("acme", "indexer"), 70), queue(waiting_tag_of("acme"), 70)],
+            "{name}"
+        );
         assert_eq!(of(name).expiry, Some(Due::At(Stamp(AT + 60_000))), "its deadline");
     }
     assert_eq!(of("task-joined").entries, [group(joined_tag("acme", &TaskId([4; 16])))]);

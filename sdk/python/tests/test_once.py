@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +223,69 @@ def test_a_daemon_killed_in_between_forgets_nothing_acknowledged(daemon: Any) ->
     for key, answer in [("before", "kept"), ("during", "told after the restart")]:
         with client.once("payments", key, effect="irreversible") as op:
             assert op.replayed and op.result == answer
+
+
+class _Held:
+    """A way to the daemon on which answers are held up: the request has arrived, and its caller does not know yet."""
+
+    def __init__(self, port: int) -> None:
+        self.go, self.arrived = threading.Event(), threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._port = port
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            near, _ = self._listener.accept()
+            far = socket.create_connection(("127.0.0.1", self._port))
+            for source, sink, answers in [(near, far, False), (far, near, True)]:
+                threading.Thread(target=self._pass_on, args=(source, sink, answers), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        while data := source.recv(65536):
+            if answers:
+                self.arrived.set()
+                self.go.wait()
+            sink.sendall(data)
+
+
+def test_a_block_that_is_cancelled_while_it_begins_leaves_nothing_behind(daemon: Any, client: hapax.Client) -> None:
+    """A request handler is cancelled (its own caller left) while the daemon's answer is under way. The answer was: run it. It
+    reached a thread that nobody waited for, so the operation stood there as started until its lease lapsed into doubt, and
+    a person had to say that nothing had happened."""
+    blocks: list[Callable[[hapax.Client], Any]] = [
+        lambda there: there.once("payments", "k", effect="irreversible"),
+        lambda there: there.activity("run", "node", "stripe", request={"amount": 1}),
+    ]
+    for block in blocks:
+        held = _Held(int(daemon.port))
+        there = hapax.Client(held.url)
+
+        async def begin() -> None:
+            async with block(there):
+                raise AssertionError("it was cancelled before it could run")
+
+        async def main() -> None:
+            beginning = asyncio.create_task(begin())
+            await asyncio.to_thread(held.arrived.wait)
+            beginning.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await beginning
+
+        asyncio.run(main())
+        held.go.set()
+        until = time.monotonic() + 10
+        while True:
+            try:
+                with block(client) as op:
+                    assert op.first, "nothing had run"
+                    raise hapax.NoEffect
+            except hapax.NoEffect:
+                break
+            except (hapax.InFlight, hapax.JoinedFailure):
+                assert time.monotonic() < until, "it is still begun"
+                time.sleep(0.05)
 
 
 def test_no_daemon_is_said_plainly() -> None:

@@ -13,6 +13,9 @@ pub(crate) struct Explain {
     /// Method and path that the key was used at, such as 'POST /orders', where the surface tells them apart; the gateway does
     #[arg(long)]
     endpoint: Option<String>,
+    /// A further part of the key's scope, in its order; may be said several times
+    #[arg(long, value_name = "LABEL=VALUE")]
+    scope: Vec<String>,
     #[command(flatten)]
     reach: Reach,
 }
@@ -20,7 +23,7 @@ pub(crate) struct Explain {
 pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
     let looks_like_an_id = explain.what.len() == 64 && explain.what.bytes().all(|byte| byte.is_ascii_hexdigit());
     let reached = explain.reach.connect().await?;
-    let by_id = match looks_like_an_id && explain.endpoint.is_none() {
+    let by_id = match looks_like_an_id && explain.endpoint.is_none() && explain.scope.is_empty() {
         true => Some(reached.client.get(&format!("/v1/operations/{}", explain.what.to_lowercase())).await),
         false => None,
     };
@@ -31,8 +34,16 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
     } else {
         // A digest makes a fine key, and looks like an id.
         let mut wanted = json!({ "surface": explain.surface, "key": explain.what });
-        if let Some(endpoint) = &explain.endpoint {
-            wanted["scope"] = json!([{ "label": "endpoint", "value": endpoint }]);
+        let mut scope: Vec<Value> = Vec::new();
+        scope.extend(explain.endpoint.iter().map(|endpoint| json!({ "label": "endpoint", "value": endpoint })));
+        for part in &explain.scope {
+            let (label, value) = part
+                .split_once('=')
+                .ok_or_else(|| Failure::Flag("scope", format!("`{part}` is no LABEL=VALUE; try sender=planner")))?;
+            scope.push(json!({ "label": label, "value": value }));
+        }
+        if !scope.is_empty() {
+            wanted["scope"] = json!(scope);
         }
         reached.client.post("/v1/operations:explain", &wanted).await
     };

@@ -35,7 +35,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     for note in &settings.notes {
         eprintln!("hapax: warning: {note}");
     }
-    let (retry, granted) = queue::retry()?;
+    let (retry, granted) = queue::retry(&settings)?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
     let _held = opened.hold().await?;
@@ -69,6 +69,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let auth = auth_of(settings.get("keys"))?;
     let without_keys = matches!(auth, Auth::None);
     let mut builder = Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log).audit(audit);
+    builder = builder.queue(queue::of(&settings)?);
     if settings.get("keys") != "none" {
         builder = builder.key_file(hapax_server::KeyFile::at(settings.get("keys")));
     }
@@ -251,6 +252,7 @@ fn limits_of(settings: &Settings) -> Result<Limits, Failure> {
         readers_per_tenant: settings.number("readers_per_tenant")?,
         reader_time: Duration::from_secs(settings.number("reader_seconds")? as u64),
         begins_per_tenant: settings.number("begins_per_tenant")?,
+        queue_waiters_per_tenant: settings.number("a2a_waiters_per_tenant")?,
         ..Limits::default()
     })
 }
@@ -288,6 +290,8 @@ fn reloaded(
 ) -> Result<(), Failure> {
     let settings = Settings::read(args)?;
     let auth = auth_of(settings.get("keys"))?;
+    // Asked before anything is put in force, so that a refusal leaves all as it was.
+    hapax_server::fit_for_queue(&settings.policies)?;
     let wanted = gateway::wanted(args, settings.get("store"))?;
     let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
     let Some((gateway, setup)) = gateway.zip(setup) else {

@@ -10,7 +10,7 @@ use hapax_engine::gate::GateSize;
 use hapax_engine::policy_file::{PolicyFileWarning, Report, Section, value};
 use toml::de::{DeTable, DeValue};
 
-use super::{alias, args::ServeArgs};
+use super::{alias, args::ServeArgs, queue};
 use crate::failure::Failure;
 
 /// One value, and who said so.
@@ -47,8 +47,8 @@ pub(super) const KNOBS: [(&str, &str); 21] = [
 
 const FILE: &str = "hapax.toml";
 /// Other readers' tables.
-pub(crate) const OTHERS: [&str; 8] =
-    ["server", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
+pub(crate) const OTHERS: [&str; 9] =
+    ["server", "a2a", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
 
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -64,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) aliases: Vec<(String, Given)>,
     /// How many answers this process keeps at hand, where somebody said so.
     gate_entries: Option<u64>,
+    /// The seed's variables for the queue, as they were given.
+    pub(crate) seed: BTreeMap<String, String>,
 }
 
 impl Settings {
@@ -90,15 +92,16 @@ impl Settings {
         let ((mut policies, (in_file, seed)), warnings) =
             read.map_err(|error| Failure::File { path: file.clone().unwrap_or_default(), error })?;
         let mut knobs: BTreeMap<&'static str, Given> =
-            KNOBS.iter().map(|(name, value)| (*name, given(value, "default"))).collect();
+            KNOBS.iter().chain(&queue::KNOBS).map(|(name, value)| (*name, given(value, "default"))).collect();
         knobs.extend(in_file);
         unknown_variables(environment)?;
-        for (name, _) in KNOBS {
+        for (name, _) in KNOBS.into_iter().chain(queue::KNOBS) {
             let variable = format!("HAPAX_{}", name.to_uppercase());
             if let Some(value) = environment.get(&variable) {
                 knobs.insert(name, given(value, &format!("environment, {variable}")));
             }
         }
+        queue::aliases(&mut knobs, environment)?;
         let flags = [
             ("listen", &args.listen),
             ("admin", &args.admin),
@@ -137,6 +140,8 @@ impl Settings {
             from: shown.clone(),
             rule: error.to_string(),
         })?;
+        let seed = environment.iter().filter(|(name, _)| name.starts_with("COVENANT_A2A_"));
+        let seed = seed.map(|(name, value)| (name.clone(), value.clone())).collect();
         let settings = Self {
             knobs,
             policies,
@@ -146,6 +151,7 @@ impl Settings {
             file,
             aliases: applied.said,
             gate_entries: applied.gate_entries,
+            seed,
         };
         settings.check()?;
         Ok(settings)
@@ -179,6 +185,11 @@ impl Settings {
         })
     }
 
+    pub(super) fn wrong(&self, name: &str, rule: &str) -> Failure {
+        let from = self.knobs.get(name).map_or_else(String::new, |given| given.from.clone());
+        Failure::Setting { name: name.to_owned(), from, rule: rule.to_owned() }
+    }
+
     fn check(&self) -> Result<(), Failure> {
         for (name, default) in KNOBS {
             if default.parse::<u64>().is_ok() {
@@ -186,11 +197,8 @@ impl Settings {
             }
         }
         self.span("audit_keep")?;
-        let wrong = |name: &str, rule: &str| Failure::Setting {
-            name: name.to_owned(),
-            from: self.knobs.get(name).map_or_else(String::new, |given| given.from.clone()),
-            rule: rule.to_owned(),
-        };
+        queue::check(self)?;
+        let wrong = |name: &str, rule: &str| self.wrong(name, rule);
         if !["debug", "info", "warn", "error", "off"].contains(&self.get("log")) {
             return Err(wrong("log", "debug, info, warn, error or off"));
         }
@@ -237,13 +245,14 @@ fn in_file(root: &DeTable<'_>, report: &mut Report<'_>, shown: &str) -> InFile {
             }
         }
     }
+    found.extend(queue::in_file(root, report, shown));
     (found, alias::in_file(root, report, shown))
 }
 
 /// Variables that begin as ours do and are none of ours: a slip that would silently change nothing.
 fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
     const MORE: [&str; 7] = ["config", "upstream", "tenant", "seed", "url", "api_key", "ca"];
-    let known: Vec<&str> = KNOBS.iter().map(|(name, _)| *name).chain(MORE).chain(super::queue::VARIABLES).collect();
+    let known: Vec<&str> = KNOBS.iter().chain(&queue::KNOBS).map(|(name, _)| *name).chain(MORE).collect();
     for variable in environment.keys() {
         let Some(name) = variable.strip_prefix("HAPAX_").map(str::to_lowercase) else { continue };
         if !known.contains(&name.as_str()) && !name.starts_with("test_") {

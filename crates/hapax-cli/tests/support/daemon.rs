@@ -24,7 +24,12 @@ impl Daemon {
     }
 
     pub fn start(dir: &Dir, more: &[&str]) -> Self {
-        let mut child = Self::command(dir, more).spawn().unwrap();
+        Self::start_with(dir, more, &[])
+    }
+
+    /// With these in its environment.
+    pub fn start_with(dir: &Dir, more: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut child = Self::command(dir, more).envs(environment.iter().copied()).spawn().unwrap();
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let (stderr, lines) = (child.stderr.take().unwrap(), Arc::clone(&said));
         std::thread::spawn(move || {

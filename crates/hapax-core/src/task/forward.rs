@@ -127,7 +127,12 @@ fn decided(task: &Task, decider: &Record, order: u64) -> Next {
             }
             None => Next::Command(requeue(&"unknown".into(), &"its operation was opened again".into())),
         },
-        (State::Open(_), _) if ours => Next::Command(TaskCommand::Release { token: leased.token }),
+        // Only time has passed. Nobody has given it back or taken it away, so its lease is stale and still its worker's,
+        // whatever the policy was that opened the operation.
+        (State::Open(_), End::Lapsed { .. } | End::FailedUnknown | End::Running) if ours => Next::Nothing,
+        (State::Open(_), End::Completed | End::Rejected | End::Released | End::TakenOver) if ours => {
+            Next::Command(TaskCommand::Release { token: leased.token })
+        }
         // The body of the answer is gone; that it was given is all that can be said, and it cannot be posted again.
         (State::Tombstone(_), _) => Next::Nothing,
         // A later attempt began, so this one was fenced by somebody.

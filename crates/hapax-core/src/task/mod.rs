@@ -28,7 +28,7 @@ pub use repair::{Repair, RepairKind, RepairPosture};
 pub use rules::apply_task;
 pub use tags::{
     compactable_tag, compactable_tag_of, joined_tag, leased_tag, leased_tag_of, queue_tag, request_tag, results_tag,
-    tenant_tag,
+    tenant_tag, waiting_tag_of,
 };
 
 /// The surface of the operations that decide about idempotent tasks and keep their results.

@@ -18,6 +18,12 @@ pub fn queue_tag(tenant: &str, recipient: &str) -> Tag {
     tag("queue", &[tenant.as_bytes(), recipient.as_bytes()])
 }
 
+/// What waits of one tenant, for whomever, oldest first.
+#[must_use]
+pub fn waiting_tag_of(tenant: &str) -> Tag {
+    tag("waiting", &[tenant.as_bytes()])
+}
+
 /// All that is leased, oldest lease first.
 #[must_use]
 pub fn leased_tag() -> Tag {

@@ -20,7 +20,7 @@ use toml::{
     de::{DeString, DeTable, DeValue},
 };
 
-use crate::engine::Policies;
+use crate::{engine::Policies, presets};
 
 pub use report::{FileProblem, PolicyFileError, PolicyFileWarning, Report, short};
 pub use section::Section;
@@ -126,7 +126,9 @@ fn read(root: &DeTable<'_>, others: &[&str], report: &mut Report<'_>) -> Policie
     for (key, table) in tables(root, "surface", report) {
         let (at, name) = (key.span().start, key.get_ref().as_ref());
         let section = Section::new(report, format!("surface.{name}"), at);
-        let policy = surface(section, table, name, &mut named, standard.clone());
+        // What holds for all others does not speak of the queue, so a table of its own changes the queue's own preset.
+        let base = presets::of_the_queue(name).map_or_else(|| standard.clone(), |policy| Policy::clone(policy));
+        let policy = surface(section, table, name, &mut named, base);
         match Surface::new(name) {
             Ok(place) => {
                 if let Err(error) = policies.set(place, policy) {
@@ -151,7 +153,8 @@ struct Defined {
     used: bool,
 }
 
-/// What a surface's table says. It starts from the policy or preset it names, else from the default.
+/// What a surface's table says. It starts from the policy or preset it names, else from `standard`: the default, or what
+/// is its own.
 fn surface(
     mut section: Section<'_, '_>,
     table: &DeTable<'_>,

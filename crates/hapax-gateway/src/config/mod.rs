@@ -28,7 +28,8 @@ use crate::{
 pub use build::{Secrets, SetupError};
 
 /// The top-level tables of the file that are ours.
-const TABLES: [&str; 8] = ["gateway", "limits", "upstream", "route", "egress", "provider", "server", "idempotency"];
+const TABLES: [&str; 9] =
+    ["gateway", "limits", "upstream", "route", "egress", "provider", "server", "a2a", "idempotency"];
 
 /// What a file says; what it leaves out is as without a file.
 #[derive(Clone, Debug, Default)]

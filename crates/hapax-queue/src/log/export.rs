@@ -11,6 +11,9 @@ use super::line::{Content, IdempotencyLine, LogLine, PeerLine, TaskLine};
 use crate::{Queue, QueueError, TaskResult};
 
 const PAGE: usize = 256;
+/// Where a cursor stands.
+const TASKS: u8 = b'T';
+const CACHE: u8 = b'C';
 
 impl Queue {
     /// Writes everything of one tenant as lines, through `write`. How many.
@@ -20,32 +23,51 @@ impl Queue {
         mut write: impl FnMut(&LogLine) -> std::io::Result<()>,
     ) -> Result<std::io::Result<u64>, QueueError> {
         let mut lines = 0;
-        let tags = [tenant_tag(tenant), self.cache_tag(tenant)?];
-        for tag in tags.into_iter().flatten() {
-            let mut after: Option<Cursor> = None;
-            loop {
-                let page = self.engine.scan(Index::TenantAge(tag), after.as_ref(), PAGE).await?;
-                for record in &page.items {
-                    let snapshot = self.engine.store().get(record).await.map_err(EngineError::from)?;
-                    let told = match snapshot.record.map(|envelope| envelope.kind) {
-                        Some(Kind::TASK) => self.roll(record).await?.map_or_else(Vec::new, |task| of_task(&task)),
-                        Some(Kind::OPERATION) => self.of_cache(record).await?.into_iter().collect(),
-                        Some(_) | None => Vec::new(),
-                    };
-                    for line in &told {
-                        if let Err(error) = write(line) {
-                            return Ok(Err(error));
-                        }
-                        lines += 1;
-                    }
+        let mut after = None;
+        loop {
+            let (page, next) = self.export_page(tenant, after.as_ref()).await?;
+            for line in &page {
+                if let Err(error) = write(line) {
+                    return Ok(Err(error));
                 }
-                match page.next {
-                    Some(next) => after = Some(next),
-                    None => break,
-                }
+                lines += 1;
+            }
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(Ok(lines)),
             }
         }
-        Ok(Ok(lines))
+    }
+
+    /// Some of it, and where to go on: the lines of one task are never parted. First the tasks, then what is answered from.
+    pub async fn export_page(
+        &self,
+        tenant: &Tenant,
+        after: Option<&Cursor>,
+    ) -> Result<(Vec<LogLine>, Option<Cursor>), QueueError> {
+        let (place, inner) = match after.and_then(|cursor| cursor.0.split_first()) {
+            None => (TASKS, None),
+            Some((place, rest)) => (*place, (!rest.is_empty()).then(|| Cursor(bytes::Bytes::copy_from_slice(rest)))),
+        };
+        let tag = if place == TASKS { tenant_tag(tenant) } else { self.cache_tag(tenant)? };
+        let Some(tag) = tag else { return Ok((Vec::new(), None)) };
+        let page = self.engine.scan(Index::TenantAge(tag), inner.as_ref(), PAGE).await?;
+        let mut lines = Vec::new();
+        for record in &page.items {
+            let snapshot = self.engine.store().get(record).await.map_err(EngineError::from)?;
+            match snapshot.record.map(|envelope| envelope.kind) {
+                Some(Kind::TASK) => lines.extend(self.roll(record).await?.iter().flat_map(of_task)),
+                Some(Kind::OPERATION) => lines.extend(self.of_cache(record).await?),
+                Some(_) | None => {}
+            }
+        }
+        let at = |place: u8, rest: &[u8]| Some(Cursor([&[place], rest].concat().into()));
+        let next = match page.next {
+            Some(next) => at(place, &next.0),
+            None if place == TASKS => at(CACHE, &[]),
+            None => None,
+        };
+        Ok((lines, next))
     }
 
     fn cache_tag(&self, tenant: &Tenant) -> Result<Option<Tag>, QueueError> {

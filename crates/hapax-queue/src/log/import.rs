@@ -64,12 +64,23 @@ impl Queue {
                 None => (Some(task.clone()), true),
             });
             match written.await? {
-                true => report.tasks += 1,
+                true => {
+                    report.tasks += 1;
+                    self.lead(&task).await?;
+                }
                 false => report.known += 1,
             }
             self.ring_for(Some(&task));
         }
         Ok(report)
+    }
+
+    /// What is in flight leads its key, unless somebody does: a task that is sent under it joins, and does not run beside it.
+    async fn lead(&self, task: &Task) -> Result<(), QueueError> {
+        if let (TaskState::Leased(_), Some(cache)) = (&task.state, task.order.cache) {
+            let _either = self.claim(task, cache, None).await?;
+        }
+        Ok(())
     }
 
     fn gather(&self, tenant: &Tenant, tasks: &mut BTreeMap<TaskId, Task>, line: LogLine) -> Result<(), &'static str> {

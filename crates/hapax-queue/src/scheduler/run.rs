@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, future::Future, pin::Pin};
 
-use hapax_core::task::{GateEntry, GatePolicy, GateReport};
+use hapax_core::task::{GateEntry, GatePolicy, GateReport, Skip};
 
 use super::SchedulerConfig;
 use crate::{GateScope, Queue, QueueError};
@@ -16,6 +16,18 @@ pub struct PassRow {
     pub error: Option<String>,
 }
 
+impl PassRow {
+    fn of(policy: GatePolicy) -> Self {
+        Self { policy, considered: 0, requeued: 0, skipped: 0, skips: BTreeMap::new(), error: None }
+    }
+
+    /// A pass that came to nothing.
+    #[must_use]
+    pub fn failed(policy: GatePolicy, why: &str) -> Self {
+        Self { error: Some(why.to_owned()), ..Self::of(policy) }
+    }
+}
+
 pub type Noted<'a> = Pin<Box<dyn Future<Output = Result<(), QueueError>> + Send + 'a>>;
 
 /// Where a scheduler runs: who it is, what it may, and where its rows go.
@@ -25,6 +37,8 @@ pub trait SchedulerHost: Send + Sync + 'static {
     fn actor(&self) -> String;
     /// One `auto_requeue` row, durable before the requeue: what cannot be written down is not done.
     fn note_requeue(&self, entry: GateEntry) -> Noted<'_>;
+    /// It was not done after all: its worker came back before its lease could be fenced.
+    fn note_spared(&self, entry: GateEntry, reason: Skip) -> Noted<'_>;
     /// One `a2a_auto_retry_scheduler_scan` row.
     fn note_pass(&self, row: PassRow) -> Noted<'_>;
 }
@@ -59,19 +73,27 @@ pub(crate) async fn pass(
     policy: GatePolicy,
     host: &impl SchedulerHost,
 ) -> Result<Option<GateReport>, QueueError> {
-    let mut row = PassRow { policy, considered: 0, requeued: 0, skipped: 0, skips: BTreeMap::new(), error: None };
+    let mut row = PassRow::of(policy);
     if !host.may_requeue() {
-        row.error = Some("the scheduler has no capability `a2a.repair.requeue`; nothing was changed".to_owned());
-        host.note_pass(row).await?;
+        let why = "the scheduler has no capability `a2a.repair.requeue`; nothing was changed";
+        host.note_pass(PassRow::failed(policy, why)).await?;
         return Ok(None);
     }
     let actor = host.actor();
-    let note = |entry| host.note_requeue(entry);
+    let noted = parking_lot::Mutex::new(Vec::new());
+    let note = |entry: GateEntry| {
+        noted.lock().push(entry.lease);
+        host.note_requeue(entry)
+    };
     match queue.retry_stale(GateScope::All, policy, &actor, |_| true, note).await {
         Ok(report) => {
             row.considered = report.considered;
             row.requeued = u32::try_from(report.requeued.len()).unwrap_or(u32::MAX);
             row.skipped = u32::try_from(report.skipped.len()).unwrap_or(u32::MAX);
+            let noted = noted.into_inner();
+            for spared in report.skipped.iter().filter(|skipped| noted.contains(&skipped.entry.lease)) {
+                host.note_spared(spared.entry.clone(), spared.reason).await?;
+            }
             for skipped in &report.skipped {
                 *row.skips.entry(skipped.reason.name()).or_default() += 1;
             }
@@ -79,8 +101,7 @@ pub(crate) async fn pass(
             Ok(Some(report))
         }
         Err(error) => {
-            row.error = Some(error.to_string());
-            host.note_pass(row).await?;
+            host.note_pass(PassRow::failed(policy, &error.to_string())).await?;
             Err(error)
         }
     }

@@ -202,11 +202,13 @@ async fn overdue_tasks_are_reported_and_end_only_where_the_policy_says_so() {
 #[tokio::test]
 async fn a_full_queue_says_so_and_takes_more_after_compaction() {
     let store = Arc::new(MemoryStore::default());
-    let queue = queue_with(store, QueueSettings { max_tasks: 3, ..QueueSettings::default() }).await;
+    let queue =
+        queue_with(store, QueueSettings { max_tasks: 3, max_tasks_per_tenant: Some(3), ..QueueSettings::default() })
+            .await;
     for number in 0..3 {
         let _ = queue.send(&acme(), task(number)).await.unwrap();
     }
-    assert!(matches!(queue.send(&acme(), task(9)).await, Err(QueueError::Full { most: 3 })));
+    assert!(matches!(queue.send(&acme(), task(9)).await, Err(QueueError::TenantFull { most: 3 })));
     while let Some(handed) = lease_one(&queue).await {
         let _ = queue.post(&acme(), handed.order.id, handed.token, TaskResult::failed("no")).await.unwrap();
         queue.ack(&acme(), handed.order.id).await.unwrap();
@@ -222,6 +224,39 @@ async fn a_policy_that_would_hand_work_out_again_is_refused() {
     let engine = Engine::builder(Arc::new(MemoryStore::default())).policy("a2a", policy).build().unwrap();
     let opened = Queue::open(&engine, QueueSettings::default()).await;
     assert!(matches!(opened, Err(QueueError::UnfitPolicy(_))));
+}
+
+/// Hundreds of tasks were done, acknowledged and compacted; their ids are kept for ninety days. The list began with them, so
+/// that what is in flight now was on none of the pages that anybody looks at.
+#[tokio::test]
+async fn what_is_done_does_not_hide_what_is_in_flight_and_what_waits() {
+    let bench = Bench::new().await;
+    for number in 0..300 {
+        let _ = bench.queue.send(&acme(), keyed(number, &format!("k{number}"))).await.unwrap();
+        let handed = lease_one(&bench.queue).await.unwrap();
+        let _ = bench.queue.post(&acme(), handed.order.id, handed.token, TaskResult::failed("no")).await.unwrap();
+        bench.queue.ack(&acme(), handed.order.id).await.unwrap();
+    }
+    assert_eq!(bench.queue.compact(None).await.unwrap().compacted, 300);
+    for number in 1_000..1_003 {
+        let _ = bench.queue.send(&acme(), task(number)).await.unwrap();
+    }
+    let held = lease_one(&bench.queue).await.unwrap();
+    let listed = async |filter: Filter, limit| {
+        let page = bench.queue.status(&acme(), &filter, None, limit).await.unwrap();
+        page.items.iter().map(|status| (status.task.order.id, status.state)).collect::<Vec<_>>()
+    };
+    let first = [(id(1_000), TaskStateName::Leased), (id(1_001), TaskStateName::Queued)];
+    assert_eq!(held.order.id, id(1_000));
+    assert_eq!(listed(Filter::default(), 2).await, first);
+    assert_eq!(listed(Filter::default(), 200).await.len(), 3, "none of those that are done with");
+    let compacted = Filter { state: Some(TaskStateName::Compacted), ..Filter::default() };
+    assert_eq!(listed(compacted, 200).await.len(), 200, "unless they are asked for");
+    // Whoever may see one of many is shown that one.
+    let waits = Filter { state: Some(TaskStateName::Queued), ..Filter::default() };
+    let last = |status: &hapax_queue::Status| status.task.order.id == id(1_002);
+    let page = bench.queue.status_for(&acme(), &waits, None, 1, last).await.unwrap();
+    assert_eq!(page.items.len(), 1);
 }
 
 #[tokio::test]

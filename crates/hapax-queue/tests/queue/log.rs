@@ -1,6 +1,6 @@
 //! The queue as a log: written from one store, read into another, and the same there.
 
-use hapax_queue::{QueueError, Sent, TaskStateName};
+use hapax_queue::{QueueError, RepairKind, RepairPosture, Sent, TaskState, TaskStateName};
 
 use crate::support::*;
 
@@ -82,4 +82,71 @@ async fn a_torn_last_line_is_reported_and_a_bad_one_inside_stops() {
     let foreign = hapax_core::identity::Tenant::new("other").unwrap();
     let cached: Vec<&str> = log.lines().filter(|line| line.contains("result_cached")).collect();
     assert!(to.queue.import(&foreign, &(cached.join("\n") + "\n")).await.is_err(), "another tenant's cache");
+}
+
+/// A task in flight comes in from a log. A send under its key knew nothing of it and ran beside it; and the repair of the one
+/// that came in went round for ever, looking for its attempt in the operation of the other.
+#[tokio::test]
+async fn what_comes_in_flight_from_a_log_leads_its_key() {
+    let from = Bench::new().await;
+    let _ = from.queue.send(&acme(), keyed(1, "k")).await.unwrap();
+    let _in_flight = lease_one(&from.queue).await.unwrap();
+    let log = exported(&from.queue).await;
+    let requeue = RepairKind::Requeue { posture: RepairPosture::Idempotent, auto: false };
+
+    let to = Bench::new().await;
+    to.queue.import(&acme(), &log).await.unwrap();
+    assert_eq!(to.queue.send(&acme(), keyed(2, "k")).await.unwrap(), Sent::Joined { leader: id(1), again: false });
+    assert!(lease_one(&to.queue).await.is_none());
+    let lease = state(&to.queue, 1).await.lease_id.unwrap();
+    let _ = to.queue.repair(&acme(), id(1), lease, requeue.clone(), "op", "moved").await.unwrap();
+    let handed = lease_one(&to.queue).await.unwrap();
+    let _ = to.queue.post(&acme(), id(1), handed.token, done("once")).await.unwrap();
+    let both = [(id(1), "once".to_owned()), (id(2), "once".to_owned())];
+    let mut received = results(&to.queue).await;
+    received.extend(results(&to.queue).await);
+    assert!(both.iter().all(|one| received.contains(one)), "{received:?}");
+
+    let busy = Bench::new().await;
+    let _ = busy.queue.send(&acme(), keyed(5, "k")).await.unwrap();
+    let running = lease_one(&busy.queue).await.unwrap();
+    busy.queue.import(&acme(), &log).await.unwrap();
+    let lease = state(&busy.queue, 1).await.lease_id.unwrap();
+    let _ = busy.queue.repair(&acme(), id(1), lease, requeue, "op", "moved").await.unwrap();
+    assert!(lease_one(&busy.queue).await.is_none(), "another runs under the key: it joins that one");
+    let _ = busy.queue.post(&acme(), id(5), running.token, done("once")).await.unwrap();
+    assert_eq!(text_of(&busy, 1).await, "once");
+}
+
+async fn text_of(bench: &Bench, number: u64) -> String {
+    match state(&bench.queue, number).await.task.state {
+        TaskState::Resolved(resolved) => text(&resolved.outcome),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Page by page it is the same log, and no task is torn in two.
+#[tokio::test]
+async fn a_log_can_be_had_page_by_page() {
+    let bench = Bench::new().await;
+    for number in 0..700 {
+        let _ = bench.queue.send(&acme(), keyed(number, &format!("k{number}"))).await.unwrap();
+        let handed = lease_one(&bench.queue).await.unwrap();
+        let _ = bench.queue.post(&acme(), id(number), handed.token, done("ok")).await.unwrap();
+    }
+    let whole = exported(&bench.queue).await;
+    let (mut pages, mut after, mut text) = (0, None, String::new());
+    loop {
+        let (lines, next) = bench.queue.export_page(&acme(), after.as_ref()).await.unwrap();
+        assert!(lines.len() <= 3 * 256);
+        for line in &lines {
+            text += &(serde_json::to_string(line).unwrap() + "\n");
+        }
+        pages += 1;
+        match next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    assert!(pages >= 6 && text == whole, "{pages}");
 }

@@ -6,13 +6,18 @@
 
 mod basics;
 mod cases;
+mod compacting;
 mod crashes;
+mod crowd;
+mod expired;
 mod gate;
 mod histories;
 mod keys;
 mod killed;
 mod log;
+mod reload;
 mod scheduler;
+mod slow;
 mod stores;
 mod support;
 mod worker;

@@ -19,6 +19,9 @@ struct Rows {
     may: AtomicBool,
     passes: Mutex<Vec<PassRow>>,
     requeues: Mutex<Vec<GateEntry>>,
+    spared: Mutex<Vec<GateEntry>>,
+    /// The worker that renews while the row of its requeue is written.
+    comes_back: Mutex<Option<(hapax_queue::Queue, hapax_core::Token)>>,
     more: tokio::sync::Notify,
 }
 
@@ -33,6 +36,17 @@ impl SchedulerHost for Host {
 
     fn note_requeue(&self, entry: GateEntry) -> Noted<'_> {
         self.0.requeues.lock().push(entry);
+        let back = self.0.comes_back.lock().clone();
+        Box::pin(async move {
+            if let Some((queue, token)) = back {
+                queue.renew(&acme(), id(1), token, Millis(60_000)).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn note_spared(&self, entry: GateEntry, _: hapax_queue::Skip) -> Noted<'_> {
+        self.0.spared.lock().push(entry);
         Box::pin(async { Ok(()) })
     }
 
@@ -82,4 +96,21 @@ async fn it_sleeps_first_and_never_overlaps() {
     drop(running);
     tokio::time::sleep(std::time::Duration::from_secs(600)).await;
     assert_eq!(host.0.passes.lock().len(), 3, "stopped");
+}
+
+/// The row about a requeue is written first. Then the worker came back and kept its lease; the row stood there as if the task
+/// had been handed out again.
+#[tokio::test]
+async fn a_requeue_that_was_not_done_after_all_is_said_to_be_none() {
+    let bench = Bench::new().await;
+    let _ = bench.queue.send(&acme(), keyed(1, "k")).await.unwrap();
+    let handed = lease_one(&bench.queue).await.unwrap();
+    bench.pass(300_000);
+    let host = Host::default();
+    host.0.may.store(true, SeqCst);
+    *host.0.comes_back.lock() = Some((bench.queue.clone(), handed.token));
+    let policy = GatePolicy { enabled: true, ..GatePolicy::default() };
+    let report = bench.queue.scheduled_pass(policy, &host).await.unwrap().unwrap();
+    assert_eq!((report.requeued.len(), host.0.requeues.lock().len()), (0, 1));
+    assert_eq!(host.0.spared.lock()[0].lease, Some(handed.lease_id));
 }

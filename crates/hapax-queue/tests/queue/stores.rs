@@ -80,7 +80,9 @@ async fn one_way(one: &Queue, two: &Queue) {
     assert_eq!(one.send(&acme(), task(3)).await.unwrap(), Sent::AlreadyResolved);
     assert!(matches!(two.send(&acme(), keyed(4, "k")).await.unwrap(), Sent::Replayed { .. }), "the cache stays");
     let page = one.status(&acme(), &Filter::default(), None, 100).await.unwrap();
-    assert_eq!(page.items.len(), 4);
+    assert_eq!(page.items.iter().map(|status| status.task.order.id).collect::<Vec<_>>(), [id(4)]);
+    let compacted = Filter { state: Some(hapax_queue::TaskStateName::Compacted), ..Filter::default() };
+    assert_eq!(one.status(&acme(), &compacted, None, 100).await.unwrap().items.len(), 3);
 }
 
 /// Many workers of two processes: each task is handed out once.

@@ -63,6 +63,8 @@ const fn query(name: &'static str, about: &'static str, schema: crate::endpoint:
     Parameter { name, about, schema }
 }
 
+const NDJSON: Content = Content::Text("application/x-ndjson");
+
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     post(
         Act::Send,
@@ -159,19 +161,19 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         answers!("How much.", wire::CompactedWire),
     ),
     Endpoint {
-        answers: &[(
-            200,
-            "One JSON object a line; nothing, where there is no task.",
-            Content::Text("application/x-ndjson"),
-        )],
+        query: &[query("cursor", "Where to go on: from the header `link` of the page before.", text)],
+        answers: &[
+            (200, "Some of it, one JSON object a line; the header `link` says where there is more.", NDJSON),
+            (400, "The cursor cannot be used.", Content::Problem),
+        ],
         ..endpoint(Name::A2a(Act::Export), "GET", "/v1/a2a/export", Needs::Admin, "The queue of a tenant as a log.")
     },
     Endpoint {
         takes_text: true,
         answers: &[
-            (200, "How much of it was new.", Content::Json(schema::<wire::ImportedWire>)),
-            (400, "A line cannot be read; no task was taken.", Content::Problem),
+            (200, "What was read. What was there already stays as it is.", Content::Json(schema::<wire::ImportedWire>)),
+            (400, "A line cannot be used; the detail says which.", Content::Problem),
         ],
-        ..endpoint(Name::A2a(Act::Import), "POST", "/v1/a2a/import", Needs::Admin, "Read such a log.")
+        ..endpoint(Name::A2a(Act::Import), "POST", "/v1/a2a/import", Needs::Admin, "Read such a log, or a part of one.")
     },
 ];

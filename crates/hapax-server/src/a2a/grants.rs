@@ -69,6 +69,15 @@ impl Grants {
         self.0.extend(other.0);
     }
 
+    /// As they stand in a key file.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let scoped = |only: &(String, String)| format!("@{}:{}", only.0, only.1);
+        self.0
+            .iter()
+            .map(|grant| format!("{}{}", grant.name, grant.only.as_ref().map_or_else(String::new, scoped)))
+            .collect()
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

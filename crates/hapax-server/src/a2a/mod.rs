@@ -11,17 +11,22 @@ mod view;
 pub mod wire;
 mod work;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use hapax_core::{
+    Millis,
     identity::Tenant,
-    task::{GateEntry, TaskId},
+    task::{GateEntry, SURFACE, TASK_SURFACE, TaskId},
 };
 use hapax_queue::{Queue, QueueError, QueueSettings, Status};
 
+use serde_json::json;
+
 use crate::{
+    api::note,
     app::{App, Asked, Caller},
-    auth::Capability,
+    audit::Action,
+    auth::{Capability, Identity, Waits},
     http::Reply,
     problem::Problem,
 };
@@ -29,20 +34,42 @@ use crate::{
 pub(crate) use endpoints::{Act, ENDPOINTS};
 pub(crate) use grants::{Grants, Reaches};
 pub(crate) use refused::{decided_here, not_granted, problem};
+pub use scheduler::SCHEDULER_CAPABILITY;
 pub(crate) use view::overview;
 
 /// The queue, opened when it is first asked for: a store that cannot keep one serves everything else all the same.
-#[derive(Default)]
-pub(crate) struct LazyQueue(tokio::sync::OnceCell<Queue>);
+pub(crate) struct LazyQueue {
+    settings: QueueSettings,
+    opened: tokio::sync::OnceCell<Queue>,
+}
 
 impl LazyQueue {
+    pub(crate) fn new(settings: QueueSettings) -> Self {
+        Self { settings, opened: tokio::sync::OnceCell::new() }
+    }
+
     pub(crate) async fn get(&self, app: &App) -> Result<&Queue, Problem> {
-        let opened = self.0.get_or_try_init(|| Queue::open(&app.engine, QueueSettings::default())).await;
-        opened.map_err(|error| problem(&error))
+        self.open(app).await.map_err(|error| problem(&error))
+    }
+
+    async fn open(&self, app: &App) -> Result<&Queue, QueueError> {
+        self.opened.get_or_try_init(|| Queue::open(&app.engine, self.settings.clone())).await
     }
 }
 
+/// Whether a surface belongs to the queue.
+pub(crate) fn is_ours(surface: &str) -> bool {
+    [SURFACE, TASK_SURFACE].contains(&surface)
+}
+
+/// An operation of the queue says whose task it is, how it goes and how it ends. Peers see their own tasks as tasks; the
+/// operations behind all of them are for those who look after the tenant.
+pub(crate) fn sees_operations_of(identity: &Identity, surface: &str) -> bool {
+    !is_ours(surface) || identity.can(Capability::Admin) || identity.can(Capability::Resolve)
+}
+
 pub(crate) async fn answer(app: &App, act: Act, asked: Asked) -> Result<Reply, Problem> {
+    crate::agents::may_use(&asked.caller, SURFACE)?;
     match act {
         Act::Send => send::send(app, asked).await,
         Act::Lease => work::lease(app, asked).await,
@@ -71,8 +98,30 @@ pub(crate) fn peer(caller: &Caller, named: Option<&str>) -> Result<Arc<str>, Pro
     }
 }
 
+/// A row in the audit log, where somebody is about to act in the queue as a peer that they are not.
+pub(crate) async fn noted(app: &App, caller: &Caller, step: &str, peer: &str, task: &str) -> Result<(), Problem> {
+    // Without keys everybody is everybody, as the daemon has said at its start.
+    let named = caller.is_administrator() || caller.identity.digest.is_some();
+    if !named || *peer == *caller.identity.principal {
+        return Ok(());
+    }
+    let detail = json!({ "step": step, "as_peer": peer, "tenant": tenant(caller).as_str() });
+    note(app, &caller.identity.actor(), Action::Operate, task, detail).await
+}
+
 pub(crate) fn tenant(caller: &Caller) -> &Tenant {
     &caller.identity.tenant
+}
+
+/// A place among those of the tenant that wait for tasks and results; none is needed by who does not wait.
+pub(crate) fn place_to_wait(app: &App, caller: &Caller, wait: Duration) -> Result<Option<Waits>, Problem> {
+    if wait.is_zero() {
+        return Ok(None);
+    }
+    let most = app.limits.queue_waiters_per_tenant;
+    let full = "as many callers of this tenant wait for tasks and results as may; come back, or ask without `wait_ms`";
+    let place = caller.identity.state.wait(most).ok_or_else(|| Problem::too_many(full, Millis::from_secs(1)))?;
+    Ok(Some(place))
 }
 
 /// A task that the caller may see. One that is not there and one that is somebody else's get the same answer.

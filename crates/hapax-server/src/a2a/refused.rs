@@ -36,6 +36,10 @@ pub(crate) fn problem(error: &QueueError) -> Problem {
         QueueError::NoResult(_) => of(StatusCode::CONFLICT, "HX0117", "There is no result yet", Next::RetryLater),
         QueueError::Full { .. } => of(StatusCode::SERVICE_UNAVAILABLE, "HX0118", "The queue is full", Next::RetryLater)
             .after(Millis::from_secs(1)),
+        QueueError::TenantFull { .. } => {
+            of(StatusCode::TOO_MANY_REQUESTS, "HX0118", "The tenant's share of the queue is full", Next::RetryLater)
+                .after(Millis::from_secs(1))
+        }
         QueueError::UnfitPolicy(_) => {
             of(StatusCode::SERVICE_UNAVAILABLE, "HX0119", "The queue cannot be used", Next::AskOperator)
         }

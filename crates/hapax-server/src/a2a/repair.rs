@@ -1,7 +1,7 @@
 //! What needs a capability and leaves a row: repairs, the retry gate, compaction.
 
 use hapax_core::{Millis, task::GateEntry};
-use hapax_queue::{GatePolicy, GateReport, GateScope, LeaseId, QueueError, RepairKind, RepairPosture, Status};
+use hapax_queue::{GatePolicy, GateReport, GateScope, LeaseId, QueueError, RepairKind, RepairPosture, Skip, Status};
 use serde_json::json as value;
 
 use super::{
@@ -15,6 +15,9 @@ use crate::{
     http::{Reply, answer, json},
     problem::Problem,
 };
+
+/// How many leases one pass looks at, however many are asked for: each is read, and the caller waits for all of them.
+const MOST_SCANNED: u32 = 10_000;
 
 pub(super) const fn name(kind: &RepairKind) -> &'static str {
     match kind {
@@ -81,15 +84,37 @@ pub(super) async fn retry_stale(app: &App, asked: Asked) -> Result<Reply, Proble
         max_requeues: wanted.max_requeues,
         scan_limit: wanted.scan_limit,
     };
+    if policy.scan_limit > MOST_SCANNED {
+        return Err(Problem::bad_request(format!("`scan_limit` is at most {MOST_SCANNED}; run it again for more")));
+    }
     let actor = identity.actor();
     let in_scope = |task: &hapax_core::task::Task| identity.a2a.allow("a2a.repair.requeue", &Reaches::of(task));
     let queue = app.queue.get(app).await?;
+    if policy.enabled {
+        let detail = value!({
+            "tenant": tenant(&asked.caller).as_str(),
+            "min_lease_age_ms": policy.min_lease_age.0,
+            "max_attempts": policy.max_attempts,
+            "max_requeues": policy.max_requeues,
+            "scan_limit": policy.scan_limit,
+        });
+        note(app, &actor, Action::A2aRetryStale, "", detail).await?;
+    }
+    let noted = parking_lot::Mutex::new(Vec::new());
     let before = |entry: GateEntry| {
-        let actor = actor.clone();
-        async move { auto_requeue(app, &actor, &entry).await }
+        let (actor, noted) = (actor.clone(), &noted);
+        async move {
+            auto_requeue(app, &actor, &entry).await?;
+            noted.lock().push(entry.lease);
+            Ok(())
+        }
     };
     let report = queue.retry_stale(GateScope::Tenant(tenant(&asked.caller)), policy, &actor, in_scope, before).await;
     let mut report = report.map_err(|error| problem(&error))?;
+    let noted = noted.into_inner();
+    for spared in report.skipped.iter().filter(|one| noted.contains(&one.entry.lease)) {
+        not_requeued(app, &actor, &spared.entry, spared.reason).await.map_err(|error| problem(&error))?;
+    }
     report.keep(|entry| sees_entry(&asked.caller, entry));
     Ok(answer(&told(&report)))
 }
@@ -104,6 +129,13 @@ pub(super) async fn auto_requeue(app: &App, actor: &str, entry: &GateEntry) -> R
         "lease_age_ms": entry.lease_age.map(|age| age.0),
     });
     let noted = note(app, actor, Action::A2aRepair, &entry.task.to_string(), detail).await;
+    noted.map_err(|_| QueueError::Busy(entry.task))
+}
+
+/// The row of one that was not done after all: its worker came back before its lease could be fenced.
+pub(super) async fn not_requeued(app: &App, actor: &str, entry: &GateEntry, why: Skip) -> Result<(), QueueError> {
+    let detail = value!({ "lease_id": entry.lease.map(|lease| lease.to_string()), "reason": why.name() });
+    let noted = note(app, actor, Action::A2aRepairRefused, &entry.task.to_string(), detail).await;
     noted.map_err(|_| QueueError::Busy(entry.task))
 }
 
@@ -133,10 +165,12 @@ pub(super) async fn compact(app: &App, asked: Asked) -> Result<Reply, Problem> {
         return Err(not_granted("a2a.compact"));
     }
     let queue = app.queue.get(app).await?;
-    let done = queue.compact(Some(tenant(&asked.caller))).await.map_err(|error| problem(&error))?;
-    if done.compacted > 0 {
-        let detail = value!({ "compacted": done.compacted, "tenant": tenant(&asked.caller).as_str() });
+    let whose = tenant(&asked.caller);
+    // Written down before it is done; where there is nothing to do, nothing is.
+    if queue.has_compactable(whose).await.map_err(|error| problem(&error))? {
+        let detail = value!({ "tenant": whose.as_str() });
         note(app, &asked.caller.identity.actor(), Action::A2aCompact, "", detail).await?;
     }
+    let done = queue.compact(Some(whose)).await.map_err(|error| problem(&error))?;
     Ok(answer(&CompactedWire { looked_at: done.looked_at, compacted: done.compacted, kept: done.kept }))
 }

@@ -3,11 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use hapax_core::task::GateEntry;
-use hapax_queue::{Noted, PassRow, Queue, Scheduler, SchedulerConfig, SchedulerHost};
+use hapax_queue::{Noted, PassRow, Queue, QueueError, Scheduler, SchedulerConfig, SchedulerHost, Skip};
 use serde_json::json as value;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
-use super::{Grants, Reaches, problem, repair::auto_requeue};
+use super::{
+    Grants, Reaches, problem,
+    repair::{auto_requeue, not_requeued},
+};
 use crate::{api::note, app::App, audit::Action, log::Level, server::Server};
 
 /// Who the scheduler is, and what it may.
@@ -18,7 +21,7 @@ struct Host {
 
 impl SchedulerHost for Host {
     fn may_requeue(&self) -> bool {
-        self.grants.allow("a2a.repair.requeue", &Reaches::default())
+        self.grants.allow(SCHEDULER_CAPABILITY, &Reaches::default())
     }
 
     fn actor(&self) -> String {
@@ -27,6 +30,10 @@ impl SchedulerHost for Host {
 
     fn note_requeue(&self, entry: GateEntry) -> Noted<'_> {
         Box::pin(async move { auto_requeue(&self.app, &self.actor(), &entry).await })
+    }
+
+    fn note_spared(&self, entry: GateEntry, reason: Skip) -> Noted<'_> {
+        Box::pin(async move { not_requeued(&self.app, &self.actor(), &entry, reason).await })
     }
 
     fn note_pass(&self, row: PassRow) -> Noted<'_> {
@@ -53,6 +60,8 @@ impl SchedulerHost for Host {
 
 /// How often what a crash has left half done is rolled forward: the longest that a sender waits for such a result.
 const ROLL_EVERY: Duration = Duration::from_secs(30);
+/// How long after an attempt to open the queue the next one is made.
+const OPEN_AGAIN: Duration = Duration::from_secs(5);
 /// How often what is done with is compacted.
 const COMPACT_EVERY: Duration = Duration::from_secs(300);
 
@@ -73,23 +82,55 @@ async fn tidy(app: &App, queue: &Queue, compact: bool) {
     }
 }
 
+/// The queue, once it can be opened: a store may be out of reach at the start, and policies may be mended. `None`: the
+/// store keeps no queue, or the server stops. That a scheduler which was asked for does not run is said and written down.
+async fn opened(
+    app: &App,
+    host: &Host,
+    config: Option<SchedulerConfig>,
+    stop: &mut watch::Receiver<bool>,
+) -> Option<Queue> {
+    let mut told = String::new();
+    loop {
+        let error = match app.queue.open(app).await {
+            Ok(queue) => return Some(queue.clone()),
+            Err(error) => error,
+        };
+        let why = error.to_string();
+        // The same trouble is told once; whoever asks for a task is told it every time.
+        if told != why {
+            app.say(Level::Warn, "a2a_queue_not_opened", &[("error", &problem(&error).detail)]);
+            if let Some(config) = config {
+                let _said = host.note_pass(PassRow::failed(config.policy, &why)).await;
+            }
+            told = why;
+        }
+        if matches!(error, QueueError::UnfitStore(_)) {
+            return None;
+        }
+        tokio::select! {
+            () = crate::http::stopped(stop) => return None,
+            () = tokio::time::sleep(OPEN_AGAIN) => {}
+        }
+    }
+}
+
+/// What the scheduler may be granted. Anything else in its place is a slip.
+pub const SCHEDULER_CAPABILITY: &str = "a2a.repair.requeue";
+
 impl Server {
     /// Runs what the queue needs beside requests: the retry scheduler if it is configured, with the capabilities it was
     /// given, rolling forward what a crash left behind, and compaction. Until [`Server::stop`].
     pub async fn keep_queue(&self, config: Option<SchedulerConfig>, capabilities: &[String]) {
         let app = Arc::clone(self.app());
-        let queue = match app.queue.get(&app).await {
-            Ok(queue) => queue.clone(),
-            // A store of the basic level keeps no queue; whoever asks for one is told.
-            Err(_) => return,
-        };
         let mut grants = Grants::default();
         for name in capabilities {
             grants.extend(Grants::parse(name).unwrap_or_default());
         }
         let host = Host { app: Arc::clone(&app), grants };
-        let _running = config.map(|config| Scheduler::start(queue.clone(), config, host));
         let mut stop = app.stop.clone();
+        let Some(queue) = opened(&app, &host, config, &mut stop).await else { return };
+        let _running = config.map(|config| Scheduler::start(queue.clone(), config, host));
         let mut compacted = Instant::now();
         loop {
             let compact = compacted.elapsed() >= COMPACT_EVERY;

@@ -7,7 +7,7 @@ use hapax_core::{WallMillis, task::Peer};
 use hapax_queue::{Class, Idempotency, NewTask, Payload, QueueError, Sent, TaskId};
 
 use super::{
-    Reaches, not_granted, peer, problem, tenant, visible,
+    Reaches, not_granted, noted, peer, place_to_wait, problem, tenant, visible,
     wire::{self, DeliveryList, DeliveryWire, DoneWire, PeerWire, ResultWire, SendRequest, SentWire},
 };
 use crate::{
@@ -53,6 +53,7 @@ pub(super) async fn send(app: &App, asked: Asked) -> Result<Reply, Problem> {
         },
     };
     let queue = app.queue.get(app).await?;
+    noted(app, &asked.caller, "a2a.send", &sender, &id.to_string()).await?;
     let sent = queue.send(tenant(&asked.caller), task).await.map_err(|error| problem(&error))?;
     let of = |status: &str, again, joined: Option<TaskId>, result| SentWire {
         id: id.to_string(),
@@ -79,6 +80,7 @@ pub(super) async fn results(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let sender = peer(&asked.caller, wanted.acting_as.as_deref())?;
     let queue = app.queue.get(app).await?;
     let wait = Duration::from_millis(wanted.wait_ms).min(LONGEST_WAIT);
+    let _waits = place_to_wait(app, &asked.caller, wait)?;
     let mut stop = app.stop.clone();
     let found = tokio::select! {
         found = queue.results(tenant(&asked.caller), &sender, wanted.limit, wait) => found,
@@ -110,6 +112,7 @@ pub(super) async fn ack(app: &App, asked: Asked) -> Result<Reply, Problem> {
         return Err(problem(&QueueError::Unknown(order.id)));
     }
     let queue = app.queue.get(app).await?;
+    noted(app, &asked.caller, "a2a.ack", &order.sender.key, &order.id.to_string()).await?;
     queue.ack(tenant(&asked.caller), order.id).await.map_err(|error| problem(&error))?;
     let already = status.state == hapax_queue::TaskStateName::Delivered;
     Ok(answer(&DoneWire { task: order.id.to_string(), already }))

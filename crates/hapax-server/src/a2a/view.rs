@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hapax_core::Millis;
+use hapax_core::{Millis, task::SURFACE};
 use hapax_queue::{Filter, Queue, Status, TaskStateName};
 use hapax_store::Cursor;
 
@@ -47,8 +47,9 @@ async fn mine(
     after: Option<Cursor>,
     limit: usize,
 ) -> Result<(Vec<Status>, Option<Cursor>), Problem> {
-    let page = queue.status(tenant(caller), filter, after.as_ref(), limit).await.map_err(|error| problem(&error))?;
-    Ok((page.items.into_iter().filter(|status| sees(caller, status)).collect(), page.next))
+    let page = queue.status_for(tenant(caller), filter, after.as_ref(), limit, |status| sees(caller, status)).await;
+    let page = page.map_err(|error| problem(&error))?;
+    Ok((page.items, page.next))
 }
 
 fn wanted(app: &App, caller: &Caller, query: &Query) -> Result<(Filter, usize, Option<Cursor>), Problem> {
@@ -89,10 +90,19 @@ fn wanted(app: &App, caller: &Caller, query: &Query) -> Result<(Filter, usize, O
 
 /// The queue on the operator's page: what is in flight, and what waits. Empty where nobody uses it.
 pub(crate) async fn overview(app: &App, caller: &Caller) -> String {
-    let Ok(queue) = app.queue.get(app).await else { return String::new() };
-    let Ok((tasks, next)) = mine(queue, caller, &Filter::default(), None, ON_THE_PAGE).await else {
+    // A key that may not use the queue is not shown it.
+    if !caller.identity.may_use(SURFACE) {
         return String::new();
-    };
+    }
+    let Ok(queue) = app.queue.get(app).await else { return String::new() };
+    let (mut tasks, mut next) = (Vec::new(), false);
+    // Of each its own share: a hundred leases must not hide that nobody takes what waits.
+    for state in [TaskStateName::Stale, TaskStateName::Leased, TaskStateName::Queued] {
+        let filter = Filter { state: Some(state), ..Filter::default() };
+        let Ok((found, more)) = mine(queue, caller, &filter, None, ON_THE_PAGE).await else { return String::new() };
+        next |= found.len() == ON_THE_PAGE && more.is_some();
+        tasks.extend(found);
+    }
     if tasks.is_empty() {
         return String::new();
     }
@@ -116,7 +126,7 @@ pub(crate) async fn overview(app: &App, caller: &Caller) -> String {
         );
     }
     page.push_str("</tbody></table>");
-    if next.is_some() {
+    if next {
         page.push_str("<p>And more: <code>hapax a2a status</code>.</p>");
     }
     page.push_str("</section>");

@@ -7,7 +7,7 @@ use hapax_core::{Millis, Token};
 use hapax_queue::{LeaseRequest, Status, TaskResult};
 
 use super::{
-    not_granted, peer, problem, reaches,
+    not_granted, noted, peer, place_to_wait, problem, reaches,
     send::{LONGEST_WAIT, bytes_of},
     tenant, visible,
     wire::{DoneWire, HandedList, HandedWire, LeaseRequestWire, PostRequestWire, TaskWire, TokenRequestWire},
@@ -43,12 +43,13 @@ pub(super) async fn lease(app: &App, asked: Asked) -> Result<Reply, Problem> {
         ..LeaseRequest::of(&recipient, "-")
     };
     let queue = app.queue.get(app).await?;
+    let _waits = place_to_wait(app, &asked.caller, request.wait)?;
+    noted(app, &asked.caller, "a2a.lease", &recipient, "").await?;
+    // A stop ends the waiting and nothing else: what is being leased is told. A caller who leaves does not end this either;
+    // it asks again under the same `request` and is told what it took.
     let mut stop = app.stop.clone();
-    let handed = tokio::select! {
-        handed = queue.lease(tenant(&asked.caller), &request) => handed,
-        () = crate::http::stopped(&mut stop) => Ok(Vec::new()),
-    };
-    let handed = handed.map_err(|error| problem(&error))?;
+    let leased = queue.lease_until(tenant(&asked.caller), &request, crate::http::stopped(&mut stop));
+    let handed = leased.await.map_err(|error| problem(&error))?;
     let items = handed.iter().map(|one| HandedWire {
         task: TaskWire::of(&one.order),
         lease_id: one.lease_id.to_string(),
@@ -61,19 +62,21 @@ pub(super) async fn lease(app: &App, asked: Asked) -> Result<Reply, Problem> {
 }
 
 /// The task and the token, if the caller may answer for it.
-async fn held(app: &App, caller: &Caller, task: &str, token: &str) -> Result<(Status, Token), Problem> {
+async fn held(app: &App, caller: &Caller, step: &str, task: &str, token: &str) -> Result<(Status, Token), Problem> {
     let status = visible(app, caller, task).await?;
     let needed = format!("a2a.respond.{}", status.task.order.sender.key);
     if !caller.identity.a2a.allow(&needed, &reaches(&status)) {
         return Err(not_granted(&needed));
     }
     let token = Token::parse(token).ok_or_else(|| Problem::bad_request("`token` is not one that a lease gave"))?;
+    let (recipient, id) = (&status.task.order.recipient.key, status.task.order.id.to_string());
+    noted(app, caller, step, recipient, &id).await?;
     Ok((status, token))
 }
 
 pub(super) async fn renew(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let wanted: TokenRequestWire = json(&asked.headers, asked.body, &app.limits).await?;
-    let (status, token) = held(app, &asked.caller, &wanted.task, &wanted.token).await?;
+    let (status, token) = held(app, &asked.caller, "a2a.renew", &wanted.task, &wanted.token).await?;
     let queue = app.queue.get(app).await?;
     let lease = wanted.lease_ms.map_or(queue.settings().lease, Millis);
     let id = status.task.order.id;
@@ -83,7 +86,7 @@ pub(super) async fn renew(app: &App, asked: Asked) -> Result<Reply, Problem> {
 
 pub(super) async fn release(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let wanted: TokenRequestWire = json(&asked.headers, asked.body, &app.limits).await?;
-    let (status, token) = held(app, &asked.caller, &wanted.task, &wanted.token).await?;
+    let (status, token) = held(app, &asked.caller, "a2a.release", &wanted.task, &wanted.token).await?;
     let queue = app.queue.get(app).await?;
     let id = status.task.order.id;
     queue.release(tenant(&asked.caller), id, token).await.map_err(|error| problem(&error))?;
@@ -92,7 +95,7 @@ pub(super) async fn release(app: &App, asked: Asked) -> Result<Reply, Problem> {
 
 pub(super) async fn post(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let wanted: PostRequestWire = json(&asked.headers, asked.body, &app.limits).await?;
-    let (status, token) = held(app, &asked.caller, &wanted.task, &wanted.token).await?;
+    let (status, token) = held(app, &asked.caller, "a2a.post", &wanted.task, &wanted.token).await?;
     let (is_json, body) = match (&wanted.json, &wanted.text, &wanted.base64) {
         (Some(value), None, None) => (true, Bytes::copy_from_slice(value.get().as_bytes())),
         (None, Some(text), None) => (false, Bytes::copy_from_slice(text.as_bytes())),

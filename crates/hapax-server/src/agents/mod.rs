@@ -135,7 +135,7 @@ pub(crate) async fn turn_of(app: &App, caller: &Caller, wire: &TurnWire) -> Resu
     Ok(group.turn(wire.epoch))
 }
 
-fn may_use(caller: &Caller, surface: &str) -> Result<(), Problem> {
+pub(crate) fn may_use(caller: &Caller, surface: &str) -> Result<(), Problem> {
     if caller.identity.may_use(surface) {
         return Ok(());
     }

@@ -28,7 +28,8 @@ pub(crate) fn keys(app: &App) -> Result<Reply, Problem> {
             .named()
             .into_iter()
             .map(|identity| {
-                let capabilities: Vec<_> = identity.capabilities.iter().map(|capability| capability.name()).collect();
+                let capabilities = identity.capabilities.iter().map(|capability| capability.name().to_owned());
+                let capabilities: Vec<String> = capabilities.chain(identity.a2a.names()).collect();
                 value!({
                     "name": &*identity.name,
                     "tenant": identity.tenant.as_str(),

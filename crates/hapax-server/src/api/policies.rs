@@ -37,6 +37,8 @@ pub(crate) async fn set_policies(app: &App, asked: Asked) -> Result<Reply, Probl
     }
     let file = text(asked.body, &app.limits).await?;
     let (policies, warnings) = Policies::from_toml(&file).map_err(|error| Problem::bad_request(error.to_string()))?;
+    // A task that is leased under the old policies must not run again by itself under the new ones.
+    hapax_queue::Queue::check(&policies).map_err(|error| Problem::bad_request(error.to_string()))?;
     let actor = asked.caller.identity.actor();
     note(app, &actor, Action::PolicyChange, "", revisions(&policies)).await?;
     app.engine.reload(policies);

@@ -41,6 +41,8 @@ pub enum Action {
     A2aRepairRefused,
     /// One pass of the retry scheduler.
     A2aAutoRetrySchedulerScan,
+    /// A person lets the retry gate act.
+    A2aRetryStale,
     A2aCompact,
     Import,
 }

@@ -114,6 +114,7 @@ impl<'k> Walk<'k> {
                 | Action::A2aRepair
                 | Action::A2aRepairRefused
                 | Action::A2aAutoRetrySchedulerScan
+                | Action::A2aRetryStale
                 | Action::A2aCompact
                 | Action::Import,
                 _,

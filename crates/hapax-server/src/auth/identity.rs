@@ -124,5 +124,6 @@ impl Identity {
             && self.name == other.name
             && self.capabilities == other.capabilities
             && self.surfaces == other.surfaces
+            && self.a2a == other.a2a
     }
 }

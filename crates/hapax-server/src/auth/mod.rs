@@ -8,7 +8,7 @@ mod tenant;
 pub use file::KeyFile;
 pub use identity::{Capability, Identity, Role};
 pub use keys::{ApiKey, KeyError, Keys, generate_key, hash_key};
-pub(crate) use tenant::{Reader, TenantState};
+pub(crate) use tenant::{Reader, TenantState, Waits};
 
 /// How callers show who they are.
 #[derive(Clone, Debug)]
@@ -66,7 +66,12 @@ impl Changes {
 
 fn line(identity: &Identity) -> String {
     let short = |text: &str| text.chars().take(80).collect::<String>();
-    let can: Vec<&str> = identity.capabilities.iter().map(|capability| capability.name()).collect();
+    let mut can: Vec<&str> = identity.capabilities.iter().map(|capability| capability.name()).collect();
+    // What a role brings is said by the rest of the line; a row has to hold many of them.
+    let of_a_role = Role::ALL.into_iter().any(|role| crate::a2a::Grants::of_role(role) == identity.a2a);
+    let in_the_queue: String =
+        if of_a_role { String::new() } else { identity.a2a.names().join(" ").chars().take(120).collect() };
+    can.extend((!in_the_queue.is_empty()).then_some(in_the_queue.as_str()));
     let hash = identity.digest.map(|digest| data_encoding::HEXLOWER.encode(&digest[..4])).unwrap_or_default();
     let on = identity.surfaces.as_ref().map(|surfaces| format!(" on {}", short(&surfaces.join(" "))));
     let (home, name) = (short(identity.home.as_str()), short(&identity.name));

@@ -11,6 +11,8 @@ use tokio::time::Instant;
 pub(crate) struct TenantState {
     begins: AtomicUsize,
     readers: AtomicUsize,
+    /// Calls that wait for tasks or results.
+    waits: AtomicUsize,
     /// Bytes of its bodies in flight, beyond what is free.
     pub(crate) body_bytes: AtomicUsize,
     pub(crate) requests: AtomicU64,
@@ -32,6 +34,7 @@ impl TenantState {
         let state = Self {
             begins: AtomicUsize::new(0),
             readers: AtomicUsize::new(0),
+            waits: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -72,10 +75,26 @@ impl TenantState {
         Begins { state: Arc::clone(self), others }
     }
 
+    /// A place among those who wait in the queue, if there is one left.
+    pub(crate) fn wait(self: &Arc<Self>, most: usize) -> Option<Waits> {
+        let taken = self.waits.fetch_update(Relaxed, Relaxed, |now| (now < most).then_some(now + 1));
+        taken.ok().map(|_| Waits(Arc::clone(self)))
+    }
+
     /// A place among this tenant's readers, if there is one left.
     pub(crate) fn reader(self: &Arc<Self>, most: usize) -> Option<Reader> {
         let taken = self.readers.fetch_update(Relaxed, Relaxed, |now| (now < most).then_some(now + 1));
         taken.ok().map(|_| Reader(Arc::clone(self)))
+    }
+}
+
+/// One call that waits in the queue.
+#[derive(Debug)]
+pub(crate) struct Waits(Arc<TenantState>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.waits.fetch_sub(1, Relaxed);
     }
 }
 

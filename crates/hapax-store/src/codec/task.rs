@@ -7,7 +7,7 @@ use hapax_core::{
     task::{
         Class, Deadline, EVIDENCE_KEPT, Idempotency, Order, Payload, Peer, REPAIRS_KEPT, STONE_KEPT, Task,
         TaskEvidence, TaskId, TaskState, compactable_tag, compactable_tag_of, joined_tag, leased_tag, leased_tag_of,
-        queue_tag, request_tag, results_tag,
+        queue_tag, request_tag, results_tag, waiting_tag_of,
     },
 };
 
@@ -64,7 +64,7 @@ fn entries(task: &Task) -> Vec<Entry> {
     let group = |tag| Entry { list: List::Group, tag, order: 0 };
     match &task.state {
         TaskState::Sent { order } | TaskState::Queued { order } => {
-            vec![queue(queue_tag(tenant, &task.order.recipient.key), *order)]
+            vec![queue(queue_tag(tenant, &task.order.recipient.key), *order), queue(waiting_tag_of(tenant), *order)]
         }
         TaskState::Joined { leader } => vec![group(joined_tag(tenant, leader))],
         TaskState::Leased(leased) => {

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import logging
 import secrets
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._errors import HapaxError, Refused
+from ._errors import HapaxError, NoEffect, NotRecorded, Refused, Rejected, Unreachable
 
 if TYPE_CHECKING:
     from ._client import Client
 
 _FENCED = ("HX0114", "HX0115", "HX0113")
+_LONGEST_PAUSE = 5.0
+_log = logging.getLogger("hapax")
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,7 @@ class Task:
 
     id: str
     kind: str
+    #: What was sent: JSON as values, bytes as `bytes`.
     payload: Any
     sender: str
     attempt: int
@@ -55,10 +62,13 @@ class Queue:
             "id": id or str(uuid.uuid4()),
             "recipient": {"key": recipient},
             "kind": kind,
-            "payload": payload,
             "intent": intent,
             **self._as,
         }
+        if isinstance(payload, (bytes, bytearray)):
+            wanted["payload_base64"] = base64.b64encode(payload).decode()
+        else:
+            wanted["payload"] = payload
         if key is not None:
             wanted["idempotency"] = {"class": "idempotent", "key": key}
         return self._client.call("POST", "/v1/a2a/send", wanted)
@@ -73,11 +83,14 @@ class Queue:
 
     def lease(self, *, limit: int = 1, lease: float = 60.0, wait: float = 0.0, worker: str | None = None) -> list[Task]:
         """Takes tasks. The call has a name of its own, so that a lost answer is had again and nothing is taken twice."""
+        return self._lease(secrets.token_hex(16), limit, lease, wait, worker)
+
+    def _lease(self, request: str, limit: int, lease: float, wait: float, worker: str | None) -> list[Task]:
         wanted: dict[str, Any] = {
             "limit": limit,
             "lease_ms": max(1, round(lease * 1000)),
             "wait_ms": round(wait * 1000),
-            "request": secrets.token_hex(16),
+            "request": request,
             **self._as,
         }
         if worker:
@@ -93,10 +106,8 @@ class Queue:
         self._client.call("POST", "/v1/a2a/release", {"task": task.id, "token": task.token})
 
     def post(self, task: Task, result: Any = None, *, failed: str | None = None) -> None:
-        """Says how it ended. The same result twice is fine."""
-        said: dict[str, Any] = {"task": task.id, "token": task.token}
-        said.update({"status": "failed", "text": failed} if failed is not None else {"status": "completed", "json": result})
-        self._client.call("POST", "/v1/a2a/post", said)
+        """Says how it ended: a value that is JSON, or bytes. The same result twice is fine."""
+        self._client.call("POST", "/v1/a2a/post", _said(task, result, failed))
 
     def work(
         self,
@@ -109,33 +120,86 @@ class Queue:
     ) -> Mapping[str, int]:
         """Lease, handle, post, until `stop` is set, with the lease renewed while the handler runs.
 
-        A handler that raises `hapax.Rejected` posts a failure. Any other exception leaves the lease alone: nobody knows
-        what happened, so a person or the retry gate decides.
-        """
-        from ._errors import Rejected
+        A handler that raises `hapax.Rejected` posts a failure; one that raises `hapax.NoEffect` gives the task back. Any
+        other exception, and a result that is neither JSON nor bytes, leaves the lease alone: nobody knows what happened,
+        so a person or the retry gate decides. It is counted as unknown, and said in the log `hapax`.
 
+        A daemon that cannot be reached is waited for: a result is posted until it has arrived. Only once `stop` is set it is
+        given up, when its lease is over.
+        """
         ended = stop or threading.Event()
-        counts = {"posted": 0, "refused": 0, "unknown": 0}
+        counts = {"posted": 0, "refused": 0, "unknown": 0, "released": 0}
         while not ended.is_set():
-            for task in self.lease(lease=lease, wait=wait, worker=worker):
-                renewing = _Renewing(self, task)
-                try:
-                    with renewing:
-                        result, failed = handler(task), None
-                except Rejected as error:
-                    result, failed = None, str(error)
-                except Exception:
-                    counts["unknown"] += 1
-                    continue
-                try:
-                    self.post(task, result, failed=failed)
-                    counts["posted"] += 1
-                except Refused as error:
-                    # The lease was taken back meanwhile; the result is kept as evidence.
-                    if getattr(error, "code", None) not in _FENCED:
-                        raise
-                    counts["refused"] += 1
+            # The same name until there is an answer: what a lost one had taken is told again.
+            request = secrets.token_hex(16)
+            tasks = _until_answered(lambda: self._lease(request, 1, lease, wait, worker), ended.wait, ended.is_set)
+            for task in tasks or []:
+                counts[self._handle(task, handler, ended)] += 1
         return counts
+
+    def _handle(self, task: Task, handler: Callable[[Task], Any], ended: threading.Event) -> str:
+        """Handles one task; what became of it."""
+        with _Renewing(self, task):
+            try:
+                path, said, done = "post", _said(task, handler(task), None), "posted"
+            except Rejected as error:
+                path, said, done = "post", _said(task, None, str(error)), "posted"
+            except NoEffect:
+                path, said, done = "release", {"task": task.id, "token": task.token}, "released"
+            except Exception:
+                _log.exception("task %s: nobody knows what its handler did; its lease is left to go stale", task.id)
+                return "unknown"
+            over: list[float] = []
+
+            def give_up() -> bool:
+                if ended.is_set() and not over:
+                    over.append(time.monotonic() + task.lease_ms / 1000)
+                return bool(over) and time.monotonic() > over[0]
+
+            try:
+                told = _until_answered(lambda: self._client.call("POST", f"/v1/a2a/{path}", said), time.sleep, give_up)
+            except Refused as error:
+                # The lease was taken back meanwhile; the result is kept as evidence.
+                if error.code in _FENCED:
+                    return "refused"
+                _log.error("task %s was handled, but its result was not taken: %s", task.id, error)
+                return "unknown"
+            if told is None:
+                _log.error("task %s was handled, but the daemon gave no answer: its result is lost", task.id)
+                return "unknown"
+            return done
+
+
+def _until_answered(call: Callable[[], Any], pause: Callable[[float], object], give_up: Callable[[], bool]) -> Any:
+    """Calls until there is an answer that asking again would not change. `None`: it was given up."""
+    wait = 0.1
+    while True:
+        try:
+            return call()
+        except Unreachable:
+            after = None
+        except Refused as error:
+            if error.status not in (429, 503):
+                raise
+            after = error.retry_after
+        if give_up():
+            return None
+        pause(min(max(wait, after or 0.0), _LONGEST_PAUSE))
+        wait *= 2
+
+
+def _said(task: Task, result: Any, failed: str | None) -> dict[str, Any]:
+    """What is posted. A result that cannot be said is an error before anything is sent."""
+    said: dict[str, Any] = {"task": task.id, "token": task.token}
+    if failed is not None:
+        return {**said, "status": "failed", "text": failed}
+    if isinstance(result, (bytes, bytearray)):
+        return {**said, "status": "completed", "base64": base64.b64encode(result).decode()}
+    try:
+        json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as unusable:
+        raise NotRecorded(f"the task was handled, but its result is not JSON: {unusable} [HX0015]") from unusable
+    return {**said, "status": "completed", "json": result}
 
 
 class _Renewing:
@@ -167,7 +231,7 @@ def _task(item: Mapping[str, Any]) -> Task:
     return Task(
         id=task["id"],
         kind=task["kind"],
-        payload=task.get("payload"),
+        payload=base64.b64decode(task["payload_base64"]) if "payload_base64" in task else task.get("payload"),
         sender=task["sender"]["key"],
         attempt=item["attempt"],
         lease_ms=item["lease_ms"],

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from ._client import Client, _times
 from ._errors import JoinedFailure, NoEffect, NotRecorded, Refused, Retryable
 from ._groups import Turn
-from ._once import _in_thread
+from ._once import _asked, _in_thread
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Activity:
         self._end(error)
 
     async def __aenter__(self) -> Activity:
-        self._begun(await _in_thread(self._client._begins, self._client.begin, self._wanted, "/v1/activities:claim"))
+        self._begun(await _asked(self._client, lambda: self._client.begin(self._wanted, "/v1/activities:claim")))
         return self
 
     async def __aexit__(

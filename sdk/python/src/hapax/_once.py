@@ -79,7 +79,7 @@ class Once:
     # The same, for asyncio. The calls themselves wait in threads, so that the loop does not.
 
     async def __aenter__(self) -> Once:
-        self._begun(await _in_thread(self._client._begins, self._ask))
+        self._begun(await _asked(self._client, self._ask))
         if self._ticket is not None:
             self._renewing = asyncio.create_task(self._keep_async())
         return self
@@ -163,6 +163,52 @@ class Once:
         while True:
             await asyncio.sleep(self._pause())
             await _in_thread(self._client._ends, self._renew)
+
+
+class _Asking:
+    """A begin in a thread, whose caller may be cancelled before there is an answer. A right to run it that comes then is
+    nobody's, and is given back at once: nothing ran, and no lease has to lapse for that to be known."""
+
+    def __init__(self, client: Client, ask: Callable[[], dict[str, Any]]) -> None:
+        self._client, self._ask = client, ask
+        self._lock = threading.Lock()
+        self._told: dict[str, Any] | None = None
+        self._left = False
+
+    def ask(self) -> dict[str, Any]:
+        told = self._ask()
+        with self._lock:
+            self._told = told
+            left = self._left
+        if left:
+            self._give_back(told)
+        return told
+
+    def leave(self) -> None:
+        with self._lock:
+            self._left = True
+            told = self._told
+        if told is not None:
+            self._client._ends.submit(self._give_back, told)
+
+    def _give_back(self, told: dict[str, Any]) -> None:
+        if told.get("verdict") != "execute":
+            return
+        try:
+            self._client.step(told["operation"], "release", token=told["token"], why="no_effect")
+        except HapaxError:
+            # The lease lapses then, as after a crash.
+            pass
+
+
+async def _asked(client: Client, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    asking = _Asking(client, ask)
+    try:
+        told: dict[str, Any] = await _in_thread(client._begins, asking.ask)
+    except asyncio.CancelledError:
+        asking.leave()
+        raise
+    return told
 
 
 async def _in_thread(threads: Executor, call: Callable[..., Any], *args: Any) -> Any:

@@ -1,6 +1,7 @@
 //! Tasks between agents: `hapax a2a …`.
 
 mod args;
+mod log;
 mod told;
 
 use data_encoding::HEXLOWER;
@@ -40,8 +41,8 @@ pub(super) async fn run(command: A2a) -> Result<(), Failure> {
         A2a::Repair(repair) => repair_task(*repair).await,
         A2a::RetryStale(retry) => retry_stale(retry).await,
         A2a::Compact { reach } => post(&reach, "/v1/a2a/compact", &json!({}), told::compacted).await,
-        A2a::Export { file, reach } => export(&reach, &file).await,
-        A2a::Import { file, reach } => import(&reach, &file).await,
+        A2a::Export { file, reach } => log::export(&reach, &file).await,
+        A2a::Import { file, reach } => log::import(&reach, &file).await,
     }
 }
 
@@ -175,40 +176,4 @@ async fn retry_stale(retry: RetryStale) -> Result<(), Failure> {
         "scan_limit": retry.scan_limit,
     });
     post(&retry.reach, "/v1/a2a/retry-stale", &said, told::retried).await
-}
-
-async fn export(reach: &Reach, file: &std::path::Path) -> Result<(), Failure> {
-    let reached = reach.connect().await?;
-    let got = reached.client.raw(http::Method::GET, "/v1/a2a/export", b"").await;
-    reached.close().await;
-    let (status, log) = got?;
-    if status != 200 {
-        return Err(Failure::Flag("export", String::from_utf8_lossy(&log).into_owned()));
-    }
-    std::fs::write(file, &log).map_err(|error| Failure::Flag("export", format!("{}: {error}", file.display())))?;
-    let lines = log.iter().filter(|byte| **byte == b'\n').count();
-    if reach.json {
-        show::json(&json!({ "lines": lines }));
-    } else {
-        println!("{lines} lines in {}", file.display());
-    }
-    Ok(())
-}
-
-async fn import(reach: &Reach, file: &std::path::Path) -> Result<(), Failure> {
-    let log = std::fs::read(file).map_err(|error| Failure::Flag("import", format!("{}: {error}", file.display())))?;
-    let reached = reach.connect().await?;
-    let got = reached.client.raw(http::Method::POST, "/v1/a2a/import", &log).await;
-    reached.close().await;
-    let (status, body) = got?;
-    let said: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    if status != 200 {
-        return Err(Failure::Flag("import", show::text(&said, "detail")));
-    }
-    if reach.json {
-        show::json(&said);
-    } else {
-        told::imported(&said);
-    }
-    Ok(())
 }
