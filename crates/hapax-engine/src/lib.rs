@@ -49,6 +49,7 @@ mod steps;
 mod sweeper;
 mod ticket;
 mod tools;
+mod within;
 
 pub use activity::{
     Activity, ActivityError, ActivityStream, Answered, Carrier, Claimed, EffectState, NoAnswer, Outgoing, Performed,
@@ -86,3 +87,4 @@ pub use steps::Stepped;
 pub use sweeper::{Sweeper, Swept};
 pub use ticket::{Ticket, downstream_key};
 pub use tools::{Tool, ToolDeclaration, ToolError};
+pub use within::Within;
