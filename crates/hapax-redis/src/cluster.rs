@@ -33,6 +33,7 @@ use crate::{
     slot,
 };
 
+const NO_MASTER: &str = "not every slot has a master; wait, or look at `redis-cli --cluster check`";
 /// So often one call is sent on to somebody else.
 const MOST_TURNS: usize = 4;
 
@@ -231,10 +232,7 @@ impl Cluster {
                 Err(failed) => last = failed.told(&node.name, call),
                 Ok(slots) => match self.read_map(&host, &slots) {
                     Some(map) => return Ok(map),
-                    None => {
-                        last = self
-                            .nobody(call, "not every slot has a master; wait, or look at `redis-cli --cluster check`")
-                    }
+                    None => last = self.nobody(call, NO_MASTER),
                 },
             }
         }

@@ -32,7 +32,7 @@ pub(crate) struct Servers {
 #[derive(Debug)]
 enum Shape {
     One(Arc<Links>),
-    Cluster(Cluster),
+    Cluster(Box<Cluster>),
 }
 
 impl Servers {
@@ -60,7 +60,7 @@ impl Servers {
                     return Err(OpenError::Server { server: name, reason: reason.to_owned() });
                 }
                 cluster.masters(OPEN).await?;
-                Shape::Cluster(cluster)
+                Shape::Cluster(Box::new(cluster))
             }
         };
         Ok(Self { name, shape, sent })
