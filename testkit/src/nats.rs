@@ -1,6 +1,6 @@
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
     net::{Ipv4Addr, TcpStream},
     time::Duration,
 };
@@ -25,8 +25,18 @@ impl Nats {
 
     /// With more lines in its configuration.
     pub fn with(lines: &str) -> Self {
+        Self::at(free_port(), lines)
+    }
+
+    pub(crate) fn at(port: u16, lines: &str) -> Self {
+        let mut nats = Self::launch(port, lines);
+        nats.wait();
+        nats
+    }
+
+    /// Without waiting: servers of a cluster come up together.
+    pub(crate) fn launch(port: u16, lines: &str) -> Self {
         let dir = TempDir::new("nats");
-        let port = free_port();
         let config = dir.join("nats.conf");
         let data = dir.join("data");
         let text = format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {data:?} }}\n{lines}\n");
@@ -39,13 +49,11 @@ impl Nats {
             log: dir.join("log"),
             port,
         };
-        let mut nats = Self { server: Server::start(recipe), _dir: dir };
-        nats.wait();
-        nats
+        Self { server: Server::start(recipe), _dir: dir }
     }
 
     /// It listens once JetStream has read its data.
-    fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         let port = self.server.port();
         self.server.ready(|| greeting(port).is_some_and(|said| said.contains("\"jetstream\":true")));
     }
@@ -56,6 +64,13 @@ impl Nats {
 
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port())
+    }
+
+    /// The names of all its streams, for tests that look behind the store's back.
+    pub fn streams(&self) -> Vec<String> {
+        let said = ask(self.port(), "$JS.API.STREAM.NAMES", "").expect("it answers");
+        let names = said["streams"].as_array().cloned().unwrap_or_default();
+        names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect()
     }
 
     pub fn kill(&mut self) {
@@ -74,6 +89,30 @@ impl Nats {
     pub fn restart(&mut self) {
         self.server.launch_again();
         self.wait();
+    }
+}
+
+/// One request, in the protocol's own words.
+pub(crate) fn ask(port: u16, subject: &str, body: &str) -> Option<serde_json::Value> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    let (inbox, length) = ("_INBOX.testkit", body.len());
+    let asked = format!(
+        "CONNECT {{\"verbose\":false}}\r\nSUB {inbox} 1\r\nPUB {subject} {inbox} {length}\r\n{body}\r\nPING\r\n"
+    );
+    stream.write_all(asked.as_bytes()).ok()?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if line.starts_with("MSG ") {
+            let length = line.split_whitespace().last()?.parse().ok()?;
+            let mut bytes = vec![0; length];
+            reader.read_exact(&mut bytes).ok()?;
+            return serde_json::from_slice(&bytes).ok();
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 use crate::{
     FakeClock, Server, TempDir,
     server::{Recipe, find, free_port, run},
+    wait_until,
 };
 
 /// PostgreSQL refuses to run as root.
@@ -59,16 +60,46 @@ impl Postgres {
         Self::launch(&["fsync=off"], true)
     }
 
+    /// Durable, with a standby without which it acknowledges nothing; and that standby.
+    pub fn with_standby() -> (Self, Self) {
+        let primary = Self::with(&["synchronous_standby_names=*"]);
+        let dir = TempDir::new("standby");
+        let (data, root, port) = (dir.join("data"), is_root(), primary.port().to_string());
+        if root {
+            run(Command::new("chown").arg(USER).arg(dir.path()));
+        }
+        let mut copy = as_user(root, &program("pg_basebackup"));
+        run(copy
+            .args(["-h", "127.0.0.1", "-p", &port, "-U", USER, "-R", "-X", "stream", "-c", "fast", "-D"])
+            .arg(&data));
+        let standby = Self::on(dir, &[], false);
+        wait_until("the standby is waited for", || {
+            primary.say("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'").trim() == "1"
+        });
+        (primary, standby)
+    }
+
+    /// A standby becomes the one that is written to.
+    pub fn promote(&self) {
+        assert_eq!(self.say("SELECT pg_promote()").trim(), "t");
+        wait_until("it may be written to", || self.say("SELECT pg_is_in_recovery()").trim() == "f");
+    }
+
     fn launch(settings: &[&str], faked: bool) -> Self {
         let dir = TempDir::new("postgres");
-        let (data, port) = (dir.join("data"), free_port());
-        let root = is_root();
+        let (data, root) = (dir.join("data"), is_root());
         // Making a cluster costs a second of work, a copy of one a tenth of it.
         run(Command::new("cp").arg("-r").arg(template(root)).arg(&data));
         run(Command::new("chmod").arg("700").arg(&data));
         if root {
             run(Command::new("chown").arg("-R").arg(USER).arg(dir.path()));
         }
+        Self::on(dir, settings, faked)
+    }
+
+    /// On the data that lies in this directory.
+    fn on(dir: TempDir, settings: &[&str], faked: bool) -> Self {
+        let (data, port, root) = (dir.join("data"), free_port(), is_root());
         let clock = faked.then(|| FakeClock::new(dir.path()));
         let mut args = vec!["-D".to_owned(), data.display().to_string(), "-p".to_owned(), port.to_string()];
         let own = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"];
@@ -151,6 +182,16 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }
 
+/// A program of PostgreSQL's, which refuse to run as root.
+fn as_user(root: bool, program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    if root {
+        command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
+    }
+    command.arg("--").arg(program);
+    command
+}
+
 /// An empty cluster, made by whoever comes first and kept for the next test.
 fn template(root: bool) -> PathBuf {
     let initdb = program("initdb");
@@ -163,13 +204,11 @@ fn template(root: bool) -> PathBuf {
     let dir = TempDir::new("initdb");
     let fresh = dir.join("data");
     fs::create_dir(&fresh).unwrap();
-    let mut init = Command::new("setpriv");
     if root {
         run(Command::new("chown").arg("-R").arg(USER).arg(dir.path()));
-        init.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
     }
-    init.arg("--").arg(&initdb).arg("-D").arg(&fresh);
-    run(init.args(["-U", USER, "-A", "trust", "-E", "UTF8", "--locale", "C", "--no-sync"]));
+    let mut init = as_user(root, &initdb);
+    run(init.arg("-D").arg(&fresh).args(["-U", USER, "-A", "trust", "-E", "UTF8", "--locale", "C", "--no-sync"]));
     // Whole or not at all; if another was quicker, its cluster is as good.
     let _ = fs::rename(&fresh, &template);
     template

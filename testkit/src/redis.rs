@@ -18,7 +18,7 @@ pub struct Redis {
 }
 
 /// What makes a single Redis durable.
-const DURABLE: &[&str] =
+pub(crate) const DURABLE: &[&str] =
     &["--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction", "--save", ""];
 
 /// The second is one that no certificate of the tests names.
@@ -108,7 +108,7 @@ impl Redis {
     }
 }
 
-fn ask(port: u16, line: &str) -> Option<String> {
+pub(crate) fn ask(port: u16, line: &str) -> Option<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
     stream.write_all(format!("{line}\r\n").as_bytes()).ok()?;

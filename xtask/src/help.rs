@@ -10,7 +10,8 @@ Commands of this repository: cargo xtask COMMAND
   canary [NAME…] [--list]     plants known bugs in a scratch copy; each must be found
   bench NAME [--seconds S] [--json]
                               ours and the peer in one run; the last line is JSON
-  soak NAME [--minutes M]     the long runs of the test layers
+  soak NAME [--minutes M | --seconds S]
+                              the long runs of the test layers
   deny                        advisories, licences and sources by cargo-deny
   help                        this list";
 

@@ -262,7 +262,7 @@ impl Engine {
 
 impl Inner {
     /// The command of a begin, with what admission and capacity say about it.
-    async fn admitted(
+    pub(crate) async fn admitted(
         &self,
         prepared: &Prepared,
         nonce: Nonce,

@@ -52,6 +52,7 @@ mod sweeper;
 mod ticket;
 mod told;
 mod tools;
+mod within;
 
 pub use activity::{
     Activity, ActivityError, ActivityStream, Answered, Carrier, Claimed, EffectState, NoAnswer, Outgoing, Performed,
@@ -91,3 +92,4 @@ pub use sweeper::{Sweeper, Swept};
 pub use ticket::{Ticket, downstream_key};
 pub use told::{KeyKind, Tally, Told};
 pub use tools::{Tool, ToolDeclaration, ToolError};
+pub use within::Within;

@@ -14,7 +14,7 @@ pub enum OpenError {
     Url { reason: &'static str },
     #[error("the bucket `{bucket}` on {server} cannot be used: {reason} [HX0101]")]
     Bucket { server: String, bucket: String, reason: String },
-    #[error(transparent)]
+    #[error("{0} [HX0131]")]
     Store(#[from] StoreError),
 }
 

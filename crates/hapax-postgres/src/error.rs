@@ -6,7 +6,9 @@ use tokio_postgres::{Error, error::SqlState};
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL itself is not repeated: it may hold a password.
-    #[error("this is not a PostgreSQL URL: {reason}; write postgres://[user[:password]@]host[:port]/database [HX0130]")]
+    #[error(
+        "this is not a PostgreSQL URL: {reason}; write postgres://[user[:password]@]host[:port][,host…]/database[?schema=…][&listen=host:port] [HX0130]"
+    )]
     Url { reason: String },
     /// It does not answer, or does not let us in.
     #[error("{server} cannot be reached: {reason} [HX0131]")]

@@ -10,9 +10,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! For effects in the same database, [`Transactional`] commits the effect and its record together, or neither.
+//! For effects in the same database, [`Transactional`] commits the effect and its record together, or neither, in a
+//! transaction of `tokio_postgres` or, with the feature `sqlx`, of that.
 
+mod address;
 mod bodies;
+mod driver;
 mod durability;
 mod erase;
 mod error;
@@ -27,7 +30,10 @@ mod store;
 mod tls;
 mod transactional;
 mod watch;
+#[cfg(feature = "sqlx")]
+pub mod with_sqlx;
 
+pub use driver::{Cell, Column, Driver, Param};
 pub use erase::erase;
 pub use error::OpenError;
 pub use options::Options;

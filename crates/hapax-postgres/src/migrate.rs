@@ -17,15 +17,19 @@ pub(crate) async fn migrate(client: &mut Client, server: &str, options: &Options
         reason: format!("its tables cannot be made or brought up to date: {}", shown(&error)),
     };
     let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
-    let newer =
-        |found: i32| OpenError::Newer { server: server.to_owned(), schema: options.schema.clone(), found, known };
+    let newer = |found: i32| OpenError::Newer {
+        server: server.to_owned(),
+        schema: options.schema_name().to_owned(),
+        found,
+        known,
+    };
     // Without rights to make tables one can still use those that are there.
-    match version(client, &options.schema).await.map_err(refused)? {
+    match version(client, options.schema_name()).await.map_err(refused)? {
         Some(found) if found > known => return Err(newer(found)),
         Some(found) if found == known => return Ok(()),
         Some(_) | None => {}
     }
-    let schema = quoted(&options.schema);
+    let schema = quoted(options.schema_name());
     let work = client.transaction().await.map_err(refused)?;
     work.batch_execute("SET LOCAL lock_timeout = '60s'").await.map_err(refused)?;
     work.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(refused)?;
@@ -43,7 +47,7 @@ pub(crate) async fn migrate(client: &mut Client, server: &str, options: &Options
     }
     for (number, text) in (1i32..).zip(MIGRATIONS) {
         if number > found {
-            work.batch_execute(&Sql::within(text, &options.schema)).await.map_err(refused)?;
+            work.batch_execute(&Sql::within(text, options.schema_name())).await.map_err(refused)?;
             work.execute(&format!("INSERT INTO {schema}.migrations (version) VALUES ($1)"), &[&number])
                 .await
                 .map_err(refused)?;

@@ -2,12 +2,14 @@ use std::time::Duration;
 
 use hapax_core::Millis;
 
+use crate::{address::Address, error::OpenError};
+
 /// How to reach a PostgreSQL, and how to behave there.
 #[derive(Clone)]
 pub struct Options {
     pub(crate) url: String,
     pub(crate) listen_url: Option<String>,
-    pub(crate) schema: String,
+    pub(crate) schema: Option<String>,
     pub(crate) connections: usize,
     pub(crate) connect_timeout: Duration,
     pub(crate) answer_timeout: Duration,
@@ -21,7 +23,7 @@ impl Options {
         Self {
             url: url.into(),
             listen_url: None,
-            schema: "hapax".into(),
+            schema: None,
             connections: 16,
             connect_timeout: Duration::from_secs(2),
             answer_timeout: Duration::from_secs(3),
@@ -37,10 +39,11 @@ impl Options {
         self
     }
 
-    /// The schema that holds the tables, so that several can share one database. It is made if it is not there.
+    /// The schema that holds the tables, so that several can share one database. It is made if it is not there. It goes
+    /// before what the URL says.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
-        self.schema = schema.into();
+        self.schema = Some(schema.into());
         self
     }
 
@@ -76,6 +79,21 @@ impl Options {
     pub const fn removal_memory(mut self, memory: Millis) -> Self {
         self.removal_memory = memory;
         self
+    }
+}
+
+impl Options {
+    /// With what the URL says, where the program says nothing.
+    pub(crate) fn settled(mut self) -> Result<Self, OpenError> {
+        let address = Address::parse(&self.url)?;
+        self.url = address.url;
+        self.schema = self.schema.or(address.schema);
+        self.listen_url = self.listen_url.or(address.listen_url);
+        Ok(self)
+    }
+
+    pub(crate) fn schema_name(&self) -> &str {
+        self.schema.as_deref().unwrap_or("hapax")
     }
 }
 

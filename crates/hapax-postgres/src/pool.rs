@@ -47,7 +47,7 @@ impl Pool {
         Self {
             reach,
             name,
-            schema: options.schema.clone(),
+            schema: options.schema_name().to_owned(),
             setup: format!(
                 "SET lock_timeout = {lock}; SET default_transaction_isolation = 'read committed'; \
                  SET application_name = 'hapax'"

@@ -5,6 +5,8 @@ use hapax_core::{Stamp, Version};
 use hapax_store::{Counted, Due, Envelope, Snapshot, wire};
 use tokio_postgres::types::ToSql;
 
+use crate::driver::Param;
+
 /// The columns of one write. What a moment is relative to is only known in the database.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
@@ -76,6 +78,26 @@ impl Columns {
             &self.in_doubt,
             &self.entries,
             channel,
+        ]
+    }
+
+    /// The same for whoever brings a transaction.
+    pub(crate) fn plain<'a>(&'a self, id: &'a [u8], channel: &'a str) -> Vec<Param<'a>> {
+        vec![
+            Param::Bytes(Some(id)),
+            Param::Bytes(self.record.as_deref()),
+            Param::Bytes(self.surface.as_deref()),
+            Param::Bytes(self.tenant.as_deref()),
+            Param::Flag(self.tombstone),
+            Param::Number(self.lease_end.at),
+            Param::Number(self.lease_end.after),
+            Param::Number(self.expiry.at),
+            Param::Number(self.expiry.after),
+            Param::Number(self.gone.at),
+            Param::Number(self.gone.after),
+            Param::Flag(self.in_doubt),
+            Param::Bytes(self.entries.as_deref()),
+            Param::Text(channel),
         ]
     }
 }

@@ -54,6 +54,7 @@ impl PostgresStore {
     }
 
     pub async fn open_with(options: Options) -> Result<Self, OpenError> {
+        let options = options.settled()?;
         let reach = parse(&options.url)?;
         let listen = options.listen_url.as_deref().map_or_else(|| Ok(reach.clone()), parse)?;
         let name = name_of(&reach.config);
@@ -69,7 +70,7 @@ impl PostgresStore {
             waiters: Arc::default(),
             listener: Mutex::default(),
             listen,
-            channel: format!("hapax {}", options.schema),
+            channel: format!("hapax {}", options.schema_name()),
             removal_memory_ms: signed(options.removal_memory.0.max(1)),
             durability: RwLock::new(settings.durability()),
             reread: AtomicU64::new(0),

@@ -11,10 +11,9 @@ use hapax_core::{
     Write, apply, command::Begin,
 };
 use hapax_store::{StoreError, codec};
-use tokio_postgres::{Transaction, types::ToSql};
 
 use crate::{
-    error::{Call, store_error},
+    driver::{Cell, Column, Driver, Param},
     row::{self, Columns},
     statement::Sql,
     store::PostgresStore,
@@ -81,17 +80,18 @@ impl PostgresStore {
 }
 
 impl Transactional {
-    /// Asks for the right to do it in this transaction.
+    /// Asks for the right to do it in this transaction: a `&tokio_postgres::Transaction`, with the feature `sqlx` the
+    /// `&mut *transaction` of `sqlx`, or whatever a [`Driver`] was written for.
     pub async fn begin(
         &self,
-        transaction: &Transaction<'_>,
+        mut transaction: impl Driver,
         policy: Arc<Policy>,
         id: Id,
         begin: Begin,
     ) -> Result<Entered, TransactionError> {
-        let call = Call::Read("begin");
-        let locked = transaction.query_one("SELECT pg_try_advisory_xact_lock($1)", &[&lock_of(&id)]).await;
-        if !locked.map_err(|error| self.failed(call, &error))?.get::<_, bool>(0) {
+        let (lock, key) = ("SELECT pg_try_advisory_xact_lock($1)", [Param::Number(Some(lock_of(&id)))]);
+        let locked = transaction.first_row(lock, &key, &[Column::Flag]).await;
+        if !is_true(locked.map_err(|words| self.failed("begin", &words))?) {
             return Ok(Entered::Told(Verdict::InFlight { retry_after: RETRY_AFTER, attempt: 0 }));
         }
         let (record, version, moment) = self.read(transaction, &id).await?;
@@ -112,14 +112,18 @@ impl Transactional {
 
     async fn read(
         &self,
-        transaction: &Transaction<'_>,
+        mut transaction: impl Driver,
         id: &Id,
     ) -> Result<(Option<Record>, Version, Moment), TransactionError> {
         let sql = Sql::within(Sql::Get.text(), &self.schema);
-        let row = transaction.query_one(&sql, &[&id.0.as_slice()]).await;
-        let row = row.map_err(|error| self.failed(Call::Read("begin"), &error))?;
-        let (version, stamp): (Option<i64>, Option<i64>) = (row.get(0), row.get(1));
-        let held = row::snapshot(version.unwrap_or(0), stamp.unwrap_or(0), row.get(2), row.get(3))
+        let columns = [Column::Number, Column::Number, Column::Bytes, Column::Number];
+        let row = transaction.first_row(&sql, &[Param::Bytes(Some(&id.0))], &columns).await;
+        let row = row.map_err(|words| self.failed("begin", &words))?.unwrap_or_default();
+        let [Cell::Number(version), Cell::Number(stamp), Cell::Bytes(record), Cell::Number(Some(now))] = row.as_slice()
+        else {
+            return Err(TransactionError::Damaged("no row where there is always one".into()));
+        };
+        let held = row::snapshot(version.unwrap_or(0), stamp.unwrap_or(0), record.clone(), *now)
             .map_err(|error| TransactionError::Damaged(error.to_string()))?;
         let record = held.record.as_ref().map(codec::open).transpose();
         let record = record.map_err(|error| TransactionError::Damaged(error.to_string()))?;
@@ -128,8 +132,10 @@ impl Transactional {
         Ok((record, held.version, Moment { now: held.now, wall: WallMillis(held.now.0) }))
     }
 
-    fn failed(&self, call: Call, error: &tokio_postgres::Error) -> TransactionError {
-        TransactionError::Store(store_error(&self.server, call, error))
+    /// Nothing of a transaction counts before its commit, so what fails in it has done nothing.
+    fn failed(&self, call: &str, words: &str) -> TransactionError {
+        let reason = format!("`{call}`: {words}; roll the transaction back");
+        TransactionError::Store(StoreError::Unavailable { store: self.server.clone(), reason })
     }
 }
 
@@ -140,18 +146,18 @@ impl Deed {
     }
 
     /// It was done: the outcome is recorded when the caller commits.
-    pub async fn complete(self, transaction: &Transaction<'_>, outcome: Outcome) -> Result<(), TransactionError> {
+    pub async fn complete(self, transaction: impl Driver, outcome: Outcome) -> Result<(), TransactionError> {
         let command = Command::Complete { token: self.token, outcome };
         self.end(transaction, command).await
     }
 
     /// It was refused for good, and the same refusal is to be given again.
-    pub async fn reject(self, transaction: &Transaction<'_>, outcome: Outcome) -> Result<(), TransactionError> {
+    pub async fn reject(self, transaction: impl Driver, outcome: Outcome) -> Result<(), TransactionError> {
         let command = Command::Reject { token: self.token, outcome };
         self.end(transaction, command).await
     }
 
-    async fn end(self, transaction: &Transaction<'_>, command: Command) -> Result<(), TransactionError> {
+    async fn end(self, mut transaction: impl Driver, command: Command) -> Result<(), TransactionError> {
         let current = Current { record: Some(&*self.pending), version: self.read };
         // Inside the transaction no time passes: nobody else can have seen a lease that was never written.
         let step = apply(&self.policy, current, command, self.moment);
@@ -161,28 +167,28 @@ impl Deed {
         let mut record = Record::clone(record);
         // The one write is the reservation too.
         record.attempt.fence = Fence::Write;
-        let call = Call::Write("complete");
+        let failed = |words: String| self.inside.failed("complete", &words);
         if let Some((body, bytes)) = &step.put_body {
             let sql = Sql::within(Sql::PutBody.text(), &self.inside.schema);
-            let params: [&(dyn ToSql + Sync); 3] = [&body.0.as_slice(), &self.id.0.as_slice(), &bytes.as_ref()];
-            transaction.execute(&sql, &params).await.map_err(|error| self.inside.failed(call, &error))?;
+            let params = [&body.0[..], &self.id.0, bytes].map(|bytes| Param::Bytes(Some(bytes)));
+            transaction.first_row(&sql, &params, &[]).await.map_err(failed)?;
         }
         let columns = Columns::of(Some(&codec::seal(&record)));
-        let (id, version) = (self.id.0.as_slice(), i64::try_from(self.read.0).unwrap_or(-1));
-        let mut params = columns.params(&id, &self.inside.channel);
+        let mut params = columns.plain(&self.id.0, &self.inside.channel);
         let sql = if self.read == Version::NEVER {
             Sql::First
         } else {
-            params.push(&version);
+            params.push(Param::Number(Some(i64::try_from(self.read.0).unwrap_or(-1))));
             Sql::Next
         };
-        let rows = transaction.query(&Sql::within(sql.text(), &self.inside.schema), &params).await;
-        let rows = rows.map_err(|error| self.inside.failed(call, &error))?;
-        match rows.first() {
-            Some(row) if row.get::<_, bool>(0) => Ok(()),
-            Some(_) | None => Err(TransactionError::Overtaken),
-        }
+        let sql = Sql::within(sql.text(), &self.inside.schema);
+        let written = transaction.first_row(&sql, &params, &[Column::Flag]).await.map_err(failed)?;
+        if is_true(written) { Ok(()) } else { Err(TransactionError::Overtaken) }
     }
+}
+
+fn is_true(row: Option<Vec<Cell>>) -> bool {
+    row.is_some_and(|row| row == [Cell::Flag(true)])
 }
 
 /// Two ids that share a lock are only told to come again.

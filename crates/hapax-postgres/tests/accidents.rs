@@ -7,7 +7,7 @@ use hapax_engine::{BuildError, Engine, Settings};
 use hapax_postgres::{OpenError, Options, PostgresStore};
 use hapax_store::{BoxFuture, Changes, Cursor, Due, Durability, Envelope, Index, Store, StoreError, Swap};
 use hapax_testkit::{
-    Postgres,
+    Postgres, Proxy,
     accidents::{self, ANSWER, HASTY},
     children,
     sample::{id, number_in, numbered, put},
@@ -347,4 +347,25 @@ async fn no_error_shows_the_password() {
             "it says what to do next: {shown}"
         );
     }
+}
+
+/// A pooler hands each statement to another session, so nobody hears what `LISTEN` was said to. The URL says where to listen
+/// instead; when that way is cut, whoever waits comes to see the change all the same.
+#[tokio::test]
+async fn behind_a_pooler_wake_ups_come_by_the_way_that_the_url_says() {
+    let postgres = Postgres::forgetful();
+    let direct = Proxy::before(postgres.port()).await;
+    let url = format!("{}?schema=pooled&listen=127.0.0.1:{}", postgres.url(), direct.port());
+    let store = PostgresStore::open(url).await.unwrap();
+    assert_eq!(direct.asked(), 0, "statements do not go there");
+    let mut watch = store.watch(&id(1)).await.unwrap();
+    assert!(direct.asked() > 0, "it listens there");
+    // Written by another process, so that only the server can tell.
+    let other = PostgresStore::open(format!("{}?schema=pooled", postgres.url())).await.unwrap();
+    let (version, _) = put(&other, &id(1), Version::NEVER, Some(numbered(1))).await;
+    tokio::time::timeout(Duration::from_secs(20), watch.changed()).await.expect("woken");
+    direct.down();
+    put(&other, &id(1), version, Some(numbered(2))).await;
+    tokio::time::timeout(Duration::from_secs(20), watch.changed()).await.expect("woken to read for itself");
+    assert_eq!(number_in(store.get(&id(1)).await.unwrap().record.as_ref()), Some(2));
 }

@@ -7,4 +7,6 @@ mod agents;
 mod common;
 mod conformance;
 mod model;
+mod standby;
 mod transactional;
+mod transactional_sqlx;

@@ -27,7 +27,7 @@ async fn with_payments() -> (Postgres, Arc<PostgresStore>, Client) {
     (postgres, store, client)
 }
 
-fn begin(seed: u64) -> Begin {
+pub(crate) fn begin(seed: u64) -> Begin {
     Begin {
         nonce: Nonce(Seeded::new(seed).bytes()),
         fingerprint: None,
@@ -50,7 +50,7 @@ fn begin(seed: u64) -> Begin {
     }
 }
 
-fn policy() -> Arc<Policy> {
+pub(crate) fn policy() -> Arc<Policy> {
     Arc::new(Preset::Standard.policy())
 }
 
@@ -58,9 +58,9 @@ async fn payments(client: &Client) -> i64 {
     client.query_one("SELECT count(*) FROM payments", &[]).await.unwrap().get(0)
 }
 
-const PAY: &str = "INSERT INTO payments VALUES ('order-17', 4200)";
+pub(crate) const PAY: &str = "INSERT INTO payments VALUES ('order-17', 4200)";
 
-fn of(number: u64) -> Id {
+pub(crate) fn of(number: u64) -> Id {
     Id(Seeded::new(number).bytes())
 }
 
@@ -92,6 +92,39 @@ async fn a_transaction_that_is_rolled_back_leaves_neither_effect_nor_record() {
         panic!("{told:?}")
     };
     assert_eq!(outcome, Outcome::success("paid"));
+}
+
+/// The server is killed after the payment and its record were written and before they were committed.
+#[tokio::test]
+async fn a_server_killed_before_the_commit_has_neither_effect_nor_record() {
+    let mut postgres = Postgres::start();
+    let store = PostgresStore::open(postgres.url()).await.unwrap();
+    let mut own = client(&postgres).await;
+    own.batch_execute("CREATE TABLE payments (order_id text PRIMARY KEY, cents bigint NOT NULL)").await.unwrap();
+    let inside = store.transactional();
+    let work = own.transaction().await.unwrap();
+    let entered = inside.begin(&work, policy(), of(1), begin(1)).await.unwrap();
+    let Entered::Execute(deed) = entered else { panic!("{entered:?}") };
+    work.batch_execute(PAY).await.unwrap();
+    deed.complete(&work, Outcome::success("paid")).await.unwrap();
+    postgres.kill();
+    work.commit().await.expect_err("nobody is there to commit it");
+    postgres.restart();
+    let mut own = client(&postgres).await;
+    assert_eq!(payments(&own).await, 0);
+    let work = own.transaction().await.unwrap();
+    let entered = inside.begin(&work, policy(), of(1), begin(2)).await.unwrap();
+    let Entered::Execute(deed) = entered else { panic!("{entered:?}") };
+    work.batch_execute(PAY).await.unwrap();
+    deed.complete(&work, Outcome::success("paid")).await.unwrap();
+    work.commit().await.unwrap();
+    postgres.kill();
+    postgres.restart();
+    let mut own = client(&postgres).await;
+    assert_eq!(payments(&own).await, 1);
+    let work = own.transaction().await.unwrap();
+    let told = inside.begin(&work, policy(), of(1), begin(3)).await.unwrap();
+    assert!(matches!(told, Entered::Told(Verdict::Replay(_))), "{told:?}");
 }
 
 /// Eight callers, each with a transaction of its own, until each has an answer. One pays; nobody blocks.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hapax_core::{BodyId, Id, Stamp};
 use hapax_store::{BodyInfo, Cursor, Page, StoreError};
 
-use crate::{error::Call, keys::BUCKETS, script::Script, store::RedisStore};
+use crate::{batch::Batch, error::Call, keys::BUCKETS, script::Script, store::RedisStore};
 
 const HEAD: usize = 40;
 
@@ -13,8 +13,8 @@ impl RedisStore {
         let list = self.keys.in_bucket(usize::from(body.0[0]), b"B");
         let key = self.keys.body(body);
         let stored: u64 = self
-            .links
-            .run(Call::Write("put_body"), Script::PutBody, |command| {
+            .servers
+            .run(Call::Write("put_body"), body.0[0], Script::PutBody, |command| {
                 command.arg(2).arg(&key).arg(&list).arg(&owner.0).arg(bytes.as_ref()).arg(&body.0);
             })
             .await?;
@@ -25,16 +25,16 @@ impl RedisStore {
     pub(crate) async fn read_body(&self, body: BodyId) -> Result<Option<Bytes>, StoreError> {
         let mut command = redis::cmd("GET");
         command.arg(self.keys.body(body));
-        let held: Option<Vec<u8>> = self.links.ask(Call::Read("get_body"), &command).await?;
+        let held: Option<Vec<u8>> = self.servers.ask(Call::Read("get_body"), body.0[0], &command).await?;
         Ok(held.filter(|held| held.len() >= HEAD).map(|held| Bytes::from(held).slice(HEAD..)))
     }
 
     /// First the bytes, then the entry: a list may name what is gone, but nothing is there that no list names.
     pub(crate) async fn forget_body(&self, body: BodyId) -> Result<(), StoreError> {
-        let mut pipe = redis::pipe();
-        pipe.cmd("DEL").arg(self.keys.body(body));
-        pipe.cmd("ZREM").arg(self.keys.in_bucket(usize::from(body.0[0]), b"B")).arg(&body.0);
-        self.links.ask_all::<u64>(Call::Write("drop_body"), &pipe).await.map(drop)
+        let (mut batch, bucket) = (Batch::default(), usize::from(body.0[0]));
+        batch.add(bucket, "DEL").arg(self.keys.body(body));
+        batch.add(bucket, "ZREM").arg(self.keys.in_bucket(bucket, b"B")).arg(&body.0);
+        self.servers.ask_all::<u64>(Call::Write("drop_body"), &batch).await.map(drop)
     }
 
     /// In the order of their ids: one bucket after the other.
@@ -45,16 +45,16 @@ impl RedisStore {
             Some(cursor) => Some(BodyId(cursor.0.as_ref().try_into().map_err(|_| self.foreign_cursor())?)),
         };
         let first = after.map_or(0, |body| usize::from(body.0[0]));
-        let mut pipe = redis::pipe();
+        let mut batch = Batch::default();
         for bucket in first..BUCKETS {
             let from = match after {
                 Some(body) if bucket == first => [b"(".as_slice(), &body.0].concat(),
                 Some(_) | None => b"-".to_vec(),
             };
-            pipe.cmd("ZRANGEBYLEX").arg(self.keys.in_bucket(bucket, b"B")).arg(from).arg("+");
-            pipe.arg("LIMIT").arg(0).arg(limit);
+            let command = batch.add(bucket, "ZRANGEBYLEX");
+            command.arg(self.keys.in_bucket(bucket, b"B")).arg(from).arg("+").arg("LIMIT").arg(0).arg(limit);
         }
-        let listed: Vec<Vec<Vec<u8>>> = self.links.ask_all(Call::Read("bodies"), &pipe).await?;
+        let listed: Vec<Vec<Vec<u8>>> = self.servers.ask_all(Call::Read("bodies"), &batch).await?;
         let mut bodies: Vec<BodyId> =
             listed.into_iter().flatten().filter_map(|member| member.try_into().ok().map(BodyId)).collect();
         let more = bodies.len() >= limit;
@@ -64,12 +64,13 @@ impl RedisStore {
     }
 
     async fn infos(&self, bodies: &[BodyId]) -> Result<Vec<BodyInfo>, StoreError> {
-        let mut pipe = redis::pipe();
+        let mut batch = Batch::default();
         for body in bodies {
-            pipe.cmd("GETRANGE").arg(self.keys.body(*body)).arg(0).arg(HEAD - 1);
-            pipe.cmd("STRLEN").arg(self.keys.body(*body));
+            let bucket = usize::from(body.0[0]);
+            batch.add(bucket, "GETRANGE").arg(self.keys.body(*body)).arg(0).arg(HEAD - 1);
+            batch.add(bucket, "STRLEN").arg(self.keys.body(*body));
         }
-        let answers: Vec<redis::Value> = self.links.ask_all(Call::Read("bodies"), &pipe).await?;
+        let answers: Vec<redis::Value> = self.servers.ask_all(Call::Read("bodies"), &batch).await?;
         let mut answers = answers.into_iter();
         let mut infos = Vec::with_capacity(bodies.len());
         for body in bodies {

@@ -7,7 +7,7 @@ use redis::RedisError;
 pub enum OpenError {
     /// The URL itself is not repeated: it may hold a password.
     #[error(
-        "this is not a Redis URL: {reason}; write redis://[user:password@]host[:port]/[database], or rediss:// for TLS [HX0130]"
+        "this is not a Redis URL: {reason}; write redis://[user:password@]host[:port][,host…]/[database][?prefix=…][&sentinel=…], or rediss:// for TLS [HX0130]"
     )]
     Url { reason: String },
     #[error("the key prefix {prefix:?} cannot be used: {reason} [HX0130]")]
@@ -82,6 +82,7 @@ fn next_step(error: &RedisError, when: When) -> &'static str {
         (Some("MISCONF"), _) => "look at its log: it cannot write to its disk",
         (Some("OOM"), _) => "raise maxmemory",
         (Some("READONLY"), _) => "this is a replica: give the address of its master",
+        (Some("CLUSTERDOWN"), _) => "some of its slots have no master: wait, or look at `redis-cli --cluster check`",
         (Some("LOADING"), _) => "it is reading its data after a start, wait",
         (_, When::Connecting) if shown(error).contains("certificate") => {
             "this machine's root certificates do not vouch for this name; name a file with the right ones in SSL_CERT_FILE, \

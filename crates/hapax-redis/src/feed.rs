@@ -8,7 +8,7 @@ use hapax_core::{Id, Stamp, Version};
 use hapax_store::{Change, Changes, Cursor, Snapshot, StoreError};
 use redis::Value;
 
-use crate::{error::Call, keys::BUCKETS, store::RedisStore, value};
+use crate::{batch::Batch, error::Call, keys::BUCKETS, store::RedisStore, value};
 
 const CALL: Call = Call::Read("changes");
 /// So many buckets are looked at in one round trip.
@@ -55,15 +55,16 @@ impl RedisStore {
         let mut looked = 0;
         while looked < BUCKETS && found.len() < limit {
             let buckets: Vec<usize> = (0..AT_ONCE).map(|step| (reading.turn + step) % BUCKETS).collect();
-            let mut pipe = redis::pipe();
+            let mut batch = Batch::default();
             for bucket in &buckets {
                 let from = reading.through.get(*bucket).copied().unwrap_or(0);
-                pipe.cmd("ZRANGEBYSCORE").arg(self.keys.in_bucket(*bucket, b"f")).arg(format!("({from}")).arg("+inf");
-                pipe.arg("WITHSCORES").arg("LIMIT").arg(0).arg(limit);
+                let command = batch.add(*bucket, "ZRANGEBYSCORE");
+                command.arg(self.keys.in_bucket(*bucket, b"f")).arg(format!("({from}")).arg("+inf");
+                command.arg("WITHSCORES").arg("LIMIT").arg(0).arg(limit);
                 // Asked for after the entries: what was forgotten before they were read is known by now.
-                pipe.cmd("GET").arg(self.keys.in_bucket(*bucket, b"z"));
+                batch.add(*bucket, "GET").arg(self.keys.in_bucket(*bucket, b"z"));
             }
-            let answers: Vec<Value> = self.links.ask_all(CALL, &pipe).await?;
+            let answers: Vec<Value> = self.servers.ask_all(CALL, &batch).await?;
             let mut answers = answers.into_iter();
             for bucket in buckets {
                 let (Some(entries), Some(forgotten)) = (answers.next(), answers.next()) else { break };
@@ -94,11 +95,11 @@ impl RedisStore {
     }
 
     async fn read_from_the_start(&self) -> Result<Reading, StoreError> {
-        let mut pipe = redis::pipe();
+        let mut batch = Batch::default();
         for bucket in 0..BUCKETS {
-            pipe.cmd("GET").arg(self.keys.in_bucket(bucket, b"h"));
+            batch.add(bucket, "GET").arg(self.keys.in_bucket(bucket, b"h"));
         }
-        let highest: Vec<Option<u64>> = self.links.ask_all(CALL, &pipe).await?;
+        let highest: Vec<Option<u64>> = self.servers.ask_all(CALL, &batch).await?;
         let began = highest.into_iter().map(Option::unwrap_or_default).collect();
         Ok(Reading { turn: 0, through: vec![0; BUCKETS], began })
     }
@@ -108,16 +109,19 @@ impl RedisStore {
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        let mut pipe = redis::pipe();
+        let mut batch = Batch::default();
         for (id, _) in found {
-            pipe.cmd("GET").arg(self.keys.record(id));
+            batch.add(usize::from(id.0[0]), "GET").arg(self.keys.record(id));
+            // Each server has a clock of its own.
+            batch.add(usize::from(id.0[0]), "TIME");
         }
-        pipe.cmd("TIME");
-        let mut answers: Vec<Value> = self.links.ask_all(CALL, &pipe).await?;
-        let (secs, micros): (u64, u64) = self.read_value(answers.pop().unwrap_or(Value::Nil))?;
-        let now = Stamp(secs * 1_000 + micros / 1_000);
+        let answers: Vec<Value> = self.servers.ask_all(CALL, &batch).await?;
+        let mut answers = answers.into_iter();
         let mut changes = Vec::with_capacity(found.len());
-        for ((id, version), answer) in found.iter().zip(answers) {
+        for (id, version) in found {
+            let (Some(answer), Some(time)) = (answers.next(), answers.next()) else { break };
+            let (secs, micros): (u64, u64) = self.read_value(time)?;
+            let now = Stamp(secs * 1_000 + micros / 1_000);
             let snapshot = match self.read_value::<Option<Vec<u8>>>(answer)? {
                 Some(held) => value::snapshot(Some(held), now).map_err(|reason| self.corrupt(id, reason))?,
                 // A removal of which only the feed still knows. Its version is the time it was made, unless many were.

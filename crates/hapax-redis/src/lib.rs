@@ -1,4 +1,4 @@
-//! Hapax on Redis or Valkey.
+//! Hapax on Redis or Valkey: one server, one that Sentinels watch, or a cluster.
 //!
 //! One key a record, in 256 buckets that each lie in one slot of a cluster; one short script for compare-and-set, which
 //! compares versions and moves bytes, and maintains the indexes of the same bucket. The rules stay in `hapax-core`.
@@ -25,7 +25,10 @@
 //! | `P{bb}w`, `W` | who is waited for; whether anybody is |
 //! | `P{bb}b` + body, `B` | bodies, and the list of them |
 
+mod address;
+mod batch;
 mod bodies;
+mod cluster;
 mod durability;
 mod error;
 mod feed;
@@ -33,8 +36,11 @@ mod keys;
 mod link;
 mod options;
 mod place;
+mod reach;
 mod scan;
 mod script;
+mod servers;
+mod slot;
 mod store;
 mod value;
 mod watch;

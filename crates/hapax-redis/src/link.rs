@@ -11,28 +11,47 @@ use std::{
 use hapax_store::StoreError;
 use parking_lot::RwLock;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
+    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value,
+    aio::{ConnectionLike, MultiplexedConnection, PubSub},
 };
 use tokio::sync::Mutex;
 
 use crate::{
     error::{Call, When, store_error},
     options::Options,
+    reach::Reach,
     script::Script,
 };
 
-/// All connections to one server.
+/// All connections to one server, or to whichever Sentinels say is the one.
 #[derive(Debug)]
 pub(crate) struct Links {
-    pub(crate) client: Client,
+    reach: Reach,
     pub(crate) name: String,
     links: Vec<Link>,
     turn: AtomicUsize,
     connect_timeout: Duration,
     answer_timeout: Duration,
     /// Calls that were sent, for tests that count round trips.
-    pub(crate) sent: AtomicU64,
+    sent: Arc<AtomicU64>,
+}
+
+/// A call that failed, and whether it had left by then.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    when: When,
+    pub(crate) error: RedisError,
+}
+
+impl Failed {
+    pub(crate) fn told(&self, server: &str, call: Call) -> StoreError {
+        store_error(server, call, self.when, &self.error)
+    }
+
+    /// Whether this server is not the one to ask, now or for a while.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        is_lost(&self.error) || matches!(self.error.code(), Some("CLUSTERDOWN" | "MOVED"))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -56,26 +75,26 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Links {
-    pub(crate) fn new(client: Client, name: String, options: &Options) -> Self {
+    pub(crate) fn new(reach: Reach, name: String, options: &Options, sent: Arc<AtomicU64>) -> Self {
         Self {
-            client,
+            reach,
             name,
             links: (0..options.connections).map(|_| Link::default()).collect(),
             turn: AtomicUsize::new(0),
             connect_timeout: options.connect_timeout,
             answer_timeout: options.answer_timeout,
-            sent: AtomicU64::new(0),
+            sent,
         }
     }
 
+    /// Sentinels look after it.
+    pub(crate) const fn is_watched(&self) -> bool {
+        matches!(self.reach, Reach::Sentinel(_))
+    }
+
     /// Runs a script of ours. A server that does not know it yet has done nothing, and is sent the whole of it.
-    pub(crate) async fn run<T: FromRedisValue>(
-        &self,
-        call: Call,
-        script: Script,
-        fill: impl Fn(&mut Cmd),
-    ) -> Result<T, StoreError> {
-        let (link, mut connection) = self.connection(call).await?;
+    pub(crate) async fn run(&self, script: Script, fill: &(dyn Fn(&mut Cmd) + Sync)) -> Result<Value, Failed> {
+        let (link, mut connection) = self.connection().await?;
         let digest = connection.digests.get(script.place()).map_or("", String::as_str);
         let mut command = redis::cmd("EVALSHA");
         command.arg(digest);
@@ -89,50 +108,46 @@ impl Links {
             fill(&mut command);
             answer = connection.wire.req_packed_command(&command).await;
         }
-        self.read(call, link, &connection, answer)
+        seen(link, &connection, answer)
+    }
+
+    pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Failed> {
+        let (link, mut connection) = self.connection().await?;
+        self.sent.fetch_add(1, Relaxed);
+        let answer = connection.wire.req_packed_command(command).await;
+        seen(link, &connection, answer)
+    }
+
+    /// One command, to whom a slot is on its way.
+    pub(crate) async fn send_asking(&self, command: Cmd) -> Result<Value, Failed> {
+        let mut pipe = redis::pipe();
+        pipe.cmd("ASKING").add_command(command);
+        let last = self.send_all(&pipe).await?.pop().unwrap_or(Value::Nil);
+        last.extract_error().map_err(|error| Failed { when: When::Asked, error })
+    }
+
+    /// Several commands in one round trip. What the server says against one of them stands in its place.
+    pub(crate) async fn send_all(&self, pipe: &Pipeline) -> Result<Vec<Value>, Failed> {
+        let (link, mut connection) = self.connection().await?;
+        self.sent.fetch_add(1, Relaxed);
+        let answer = connection.wire.req_packed_commands(pipe, 0, pipe.len()).await;
+        answer.map_err(|error| lost(link, &connection, error))
     }
 
     pub(crate) async fn ask<T: FromRedisValue>(&self, call: Call, command: &Cmd) -> Result<T, StoreError> {
-        let (link, mut connection) = self.connection(call).await?;
-        self.sent.fetch_add(1, Relaxed);
-        let answer = connection.wire.req_packed_command(command).await;
-        self.read(call, link, &connection, answer)
+        self.send(command).await.and_then(read).map_err(|failed| failed.told(&self.name, call))
     }
 
-    /// Several commands in one round trip, without any promise between them.
-    pub(crate) async fn ask_all<T: FromRedisValue>(&self, call: Call, pipe: &Pipeline) -> Result<Vec<T>, StoreError> {
-        if pipe.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (link, mut connection) = self.connection(call).await?;
-        self.sent.fetch_add(1, Relaxed);
-        let answer = connection.wire.req_packed_commands(pipe, 0, pipe.len()).await;
-        self.read(call, link, &connection, answer.map(Value::Array))
+    /// A connection of its own, that listens.
+    pub(crate) async fn ear(&self) -> RedisResult<PubSub> {
+        self.reach.client().await?.get_async_pubsub().await
     }
 
-    fn read<T: FromRedisValue>(
-        &self,
-        call: Call,
-        link: &Link,
-        connection: &Connection,
-        answer: RedisResult<Value>,
-    ) -> Result<T, StoreError> {
-        let read = answer
-            .and_then(Value::extract_error)
-            .and_then(|value| T::from_redis_value(value).map_err(RedisError::from));
-        read.map_err(|error| {
-            if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() || stepped_down(&error) {
-                link.drop_this(connection.number);
-            }
-            store_error(&self.name, call, When::Asked, &error)
-        })
-    }
-
-    async fn connection(&self, call: Call) -> Result<(&Link, Connection), StoreError> {
+    async fn connection(&self) -> Result<(&Link, Connection), Failed> {
+        let failed = |error: RedisError| Failed { when: When::Connecting, error };
         let turn = self.turn.fetch_add(1, Relaxed);
         let Some(link) = self.links.get(turn % self.links.len().max(1)) else {
-            let reason = "it has no connection".to_owned();
-            return Err(StoreError::Unavailable { store: self.name.clone(), reason });
+            return Err(failed((redis::ErrorKind::Client, "it has no connection").into()));
         };
         if let Some(connection) = link.current.read().clone() {
             return Ok((link, connection));
@@ -142,8 +157,7 @@ impl Links {
         if let Some(connection) = link.current.read().clone() {
             return Ok((link, connection));
         }
-        let connection =
-            self.connect().await.map_err(|error| store_error(&self.name, call, When::Connecting, &error))?;
+        let connection = self.connect().await.map_err(failed)?;
         *link.current.write() = Some(connection.clone());
         Ok((link, connection))
     }
@@ -153,7 +167,9 @@ impl Links {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(Some(self.answer_timeout));
-        let mut wire = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let client = self.reach.client().await?;
+        let mut wire = client.get_multiplexed_async_connection_with_config(&config).await?;
+        self.reach.agree(&mut wire).await?;
         let mut load = redis::pipe();
         for script in Script::ALL {
             load.cmd("SCRIPT").arg("LOAD").arg(script.text());
@@ -173,7 +189,26 @@ impl Link {
     }
 }
 
-/// After a fail-over the address may lead to another server.
-fn stepped_down(error: &RedisError) -> bool {
-    matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
+fn seen(link: &Link, connection: &Connection, answer: RedisResult<Value>) -> Result<Value, Failed> {
+    answer.and_then(Value::extract_error).map_err(|error| lost(link, connection, error))
+}
+
+fn lost(link: &Link, connection: &Connection, error: RedisError) -> Failed {
+    if is_lost(&error) {
+        link.drop_this(connection.number);
+    }
+    Failed { when: When::Asked, error }
+}
+
+pub(crate) fn read<T: FromRedisValue>(value: Value) -> Result<T, Failed> {
+    let read = value.extract_error().and_then(|value| T::from_redis_value(value).map_err(RedisError::from));
+    read.map_err(|error| Failed { when: When::Asked, error })
+}
+
+/// Whether the connection is of no more use. After a fail-over the address may lead to another server.
+fn is_lost(error: &RedisError) -> bool {
+    error.is_io_error()
+        || error.is_timeout()
+        || error.is_unrecoverable_error()
+        || matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
 }

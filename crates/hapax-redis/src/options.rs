@@ -6,7 +6,7 @@ use hapax_core::Millis;
 #[derive(Clone)]
 pub struct Options {
     pub(crate) url: String,
-    pub(crate) prefix: String,
+    pub(crate) prefix: Option<String>,
     pub(crate) connections: usize,
     pub(crate) connect_timeout: Duration,
     pub(crate) answer_timeout: Duration,
@@ -14,11 +14,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Where neither the URL nor the program names another.
+    pub(crate) const PREFIX: &str = "hapax:";
+
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
-            prefix: "hapax:".into(),
+            prefix: None,
             connections: 2,
             connect_timeout: Duration::from_secs(2),
             answer_timeout: Duration::from_secs(3),
@@ -26,10 +29,10 @@ impl Options {
         }
     }
 
-    /// What every key begins with, so that several can share one Redis.
+    /// What every key begins with, so that several can share one Redis. It goes before what the URL says.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
+        self.prefix = Some(prefix.into());
         self
     }
 

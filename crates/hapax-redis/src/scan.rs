@@ -4,6 +4,7 @@ use hapax_core::{Id, Tag};
 use hapax_store::{Counted, Cursor, Index, Page, StoreError, Usage};
 
 use crate::{
+    batch::Batch,
     error::Call,
     keys::BUCKETS,
     place::Place,
@@ -58,19 +59,21 @@ impl RedisStore {
             if dry.is_empty() {
                 break;
             }
-            let mut pipe = redis::pipe();
+            let mut batch = Batch::default();
             for part in dry.iter().filter_map(|at| parts.get(*at)) {
                 let key = self.keys.in_bucket(part.bucket, &set);
                 if ordered_by_member {
                     let from = after.as_ref().map_or_else(|| b"-".to_vec(), |place| bound(b'(', &place.member));
-                    pipe.cmd("ZRANGEBYLEX").arg(key).arg(from).arg("+").arg("LIMIT").arg(0).arg(each);
+                    let command = batch.add(part.bucket, "ZRANGEBYLEX");
+                    command.arg(key).arg(from).arg("+").arg("LIMIT").arg(0).arg(each);
                 } else {
                     let from = after.as_ref().map_or(0, |place| place.score);
-                    pipe.cmd("ZRANGEBYSCORE").arg(key).arg(from).arg(until);
-                    pipe.arg("WITHSCORES").arg("LIMIT").arg(part.skipped).arg(each);
+                    let command = batch.add(part.bucket, "ZRANGEBYSCORE");
+                    command.arg(key).arg(from).arg(until);
+                    command.arg("WITHSCORES").arg("LIMIT").arg(part.skipped).arg(each);
                 }
             }
-            let answers: Vec<Vec<Vec<u8>>> = self.links.ask_all(CALL, &pipe).await?;
+            let answers: Vec<Vec<Vec<u8>>> = self.servers.ask_all(CALL, &batch).await?;
             for (at, answer) in dry.into_iter().zip(answers) {
                 let Some(part) = parts.get_mut(at) else { continue };
                 let met = self.places(answer, ordered_by_member)?;
@@ -108,12 +111,13 @@ impl RedisStore {
     }
 
     pub(crate) async fn count_all(&self, tag: Tag) -> Result<Usage, StoreError> {
-        let mut pipe = redis::pipe();
+        let mut batch = Batch::default();
         for bucket in 0..BUCKETS {
-            pipe.cmd("HMGET").arg(self.keys.in_bucket(bucket, b"u"));
-            pipe.arg(count(tag, Counted::Record)).arg(count(tag, Counted::Tombstone));
+            let command = batch.add(bucket, "HMGET");
+            command.arg(self.keys.in_bucket(bucket, b"u"));
+            command.arg(count(tag, Counted::Record)).arg(count(tag, Counted::Tombstone));
         }
-        let answers: Vec<(Option<u64>, Option<u64>)> = self.links.ask_all(Call::Read("usage"), &pipe).await?;
+        let answers: Vec<(Option<u64>, Option<u64>)> = self.servers.ask_all(Call::Read("usage"), &batch).await?;
         let mut usage = Usage { records: 0, tombstones: 0, exact: true };
         for (records, tombstones) in answers {
             usage.records += records.unwrap_or(0);

@@ -1,4 +1,4 @@
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hapax_core::{Id, Stamp, Tag, Version};
@@ -7,15 +7,15 @@ use hapax_store::{
     Swap, Usage, Waiters, Watch,
 };
 use parking_lot::{Mutex, RwLock};
-use redis::{Client, ConnectionAddr, FromRedisValue, IntoConnectionInfo, Value};
+use redis::{FromRedisValue, Value};
 
 use crate::{
-    durability,
+    address::Address,
     error::{Call, OpenError},
     keys::Keys,
-    link::Links,
     options::Options,
     script::Script,
+    servers::Servers,
     value,
     watch::Listener,
 };
@@ -23,7 +23,7 @@ use crate::{
 /// Records on a Redis that others may share.
 #[derive(Debug)]
 pub struct RedisStore {
-    pub(crate) links: Arc<Links>,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) keys: Keys,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) listener: Mutex<Option<Listener>>,
@@ -37,19 +37,13 @@ impl RedisStore {
     }
 
     pub async fn open_with(options: Options) -> Result<Self, OpenError> {
-        let info = options
-            .url
-            .as_str()
-            .into_connection_info()
-            .map_err(|error| OpenError::Url { reason: error.category().to_owned() })?;
-        let scheme = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) { "rediss" } else { "redis" };
-        let name = format!("{scheme}://{}/{}", info.addr(), info.redis_settings().db());
-        let client = Client::open(info).map_err(|error| OpenError::Url { reason: error.category().to_owned() })?;
-        let keys = Keys::new(&options.prefix)?;
-        let links = Arc::new(Links::new(client, name, &options));
-        let durability = durability::ask(&links).await?;
+        let address = Address::parse(&options.url)?;
+        let prefix = options.prefix.as_deref().or(address.prefix.as_deref()).unwrap_or(Options::PREFIX);
+        let keys = Keys::new(prefix)?;
+        let servers = Arc::new(Servers::open(address, &options).await?);
+        let durability = servers.durability().await?;
         Ok(Self {
-            links,
+            servers,
             keys,
             waiters: Arc::default(),
             listener: Mutex::default(),
@@ -60,7 +54,7 @@ impl RedisStore {
 
     /// Asks the server anew how it is set up.
     pub async fn check(&self) -> Result<Durability, StoreError> {
-        let durability = durability::ask(&self.links).await?;
+        let durability = self.servers.durability().await?;
         self.durability.write().clone_from(&durability);
         Ok(durability)
     }
@@ -68,34 +62,40 @@ impl RedisStore {
     /// Removes everything under this store's prefix, for good.
     pub async fn erase(&self) -> Result<(), StoreError> {
         let call = Call::Write("erase");
-        let mut cursor = 0_u64;
-        loop {
-            let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(1_000);
-            let (next, keys): (u64, Vec<Vec<u8>>) = self.links.ask(call, &scan).await?;
-            if !keys.is_empty() {
-                let mut unlink = redis::cmd("UNLINK");
-                unlink.arg(keys);
-                self.links.ask::<u64>(call, &unlink).await?;
+        for server in self.servers.each(call).await? {
+            let mut cursor = 0_u64;
+            loop {
+                let mut scan = redis::cmd("SCAN");
+                scan.arg(cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(1_000);
+                let (next, keys): (u64, Vec<Vec<u8>>) = server.ask(call, &scan).await?;
+                // One by one: a cluster takes no command for keys of several slots.
+                let mut unlink = redis::pipe();
+                for key in &keys {
+                    unlink.cmd("UNLINK").arg(key);
+                }
+                if !keys.is_empty() {
+                    server.send_all(&unlink).await.map_err(|failed| failed.told(&server.name, call))?;
+                }
+                if next == 0 {
+                    break;
+                }
+                cursor = next;
             }
-            if next == 0 {
-                return Ok(());
-            }
-            cursor = next;
         }
+        Ok(())
     }
 
     /// How many requests were sent, each of them one round trip.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
-        self.links.sent.load(Relaxed)
+        self.servers.round_trips()
     }
 
     async fn read(&self, id: &Id) -> Result<Snapshot, StoreError> {
         let key = self.keys.record(id);
         let (held, now): (Option<Vec<u8>>, u64) = self
-            .links
-            .run(Call::Read("get"), Script::Get, |command| {
+            .servers
+            .run(Call::Read("get"), id.0[0], Script::Get, |command| {
                 command.arg(1).arg(&key);
             })
             .await?;
@@ -112,8 +112,8 @@ impl RedisStore {
         let items = next.as_ref().map(value::items).unwrap_or_default();
         let tail = next.as_ref().map(|envelope| value::tail(&items, envelope)).unwrap_or_default();
         let (done, first, second): (u64, Value, u64) = self
-            .links
-            .run(Call::Write("swap"), Script::Swap, |command| {
+            .servers
+            .run(Call::Write("swap"), id.0[0], Script::Swap, |command| {
                 command.arg(2).arg(&record).arg(&highest);
                 command.arg(&expected.0.to_be_bytes()).arg(&tail).arg(self.removal_memory_ms).arg(self.keys.channel());
                 for item in &items {
@@ -215,7 +215,7 @@ impl Store for RedisStore {
     }
 
     fn name(&self) -> String {
-        self.links.name.clone()
+        self.servers.name.clone()
     }
 
     fn single_writer(&self) -> bool {

@@ -15,7 +15,7 @@ use hapax_store::{StoreError, Waiters, Watch};
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
-use crate::{error::Call, keys::Keys, link::Links, script::Script, store::RedisStore};
+use crate::{error::Call, keys::Keys, script::Script, servers::Servers, store::RedisStore};
 
 /// How long a mark lasts, and how often it is made anew.
 const MARK: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ impl RedisStore {
         let waiter = self.waiters.join(id);
         let mut up = self.listening();
         let _without_it = timeout(FIRST, up.wait_for(|up| *up)).await.is_ok();
-        mark(&self.links, &self.keys, &id).await?;
+        mark(&self.servers, &self.keys, &id).await?;
         Ok(Box::new(waiter))
     }
 
@@ -42,8 +42,8 @@ impl RedisStore {
         listener
             .get_or_insert_with(|| {
                 let (up, seen) = watch::channel(false);
-                let (links, keys) = (Arc::clone(&self.links), self.keys.clone());
-                let task = tokio::spawn(listen(links, keys, Arc::downgrade(&self.waiters), up));
+                let (servers, keys) = (Arc::clone(&self.servers), self.keys.clone());
+                let task = tokio::spawn(listen(servers, keys, Arc::downgrade(&self.waiters), up));
                 Listener { seen, task }
             })
             .seen
@@ -64,9 +64,9 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(links: Arc<Links>, keys: Keys, waiters: Weak<Waiters>, up: watch::Sender<bool>) {
+async fn listen(servers: Arc<Servers>, keys: Keys, waiters: Weak<Waiters>, up: watch::Sender<bool>) {
     loop {
-        let _lost = subscribed(&links, &keys, &waiters, &up).await;
+        let _lost = subscribed(&servers, &keys, &waiters, &up).await;
         up.send_replace(false);
         let Some(waiters) = waiters.upgrade() else { return };
         waiters.wake_all();
@@ -76,19 +76,19 @@ async fn listen(links: Arc<Links>, keys: Keys, waiters: Weak<Waiters>, up: watch
 
 /// Until the subscription is lost.
 async fn subscribed(
-    links: &Arc<Links>,
+    servers: &Arc<Servers>,
     keys: &Keys,
     waiters: &Weak<Waiters>,
     up: &watch::Sender<bool>,
 ) -> Result<(), redis::RedisError> {
     let connecting = async {
-        let mut wire = links.client.get_async_pubsub().await?;
+        let mut wire = servers.ear().await?;
         wire.subscribe(keys.channel()).await?;
         Ok::<_, redis::RedisError>(wire)
     };
     let Ok(wire) = timeout(FIRST, connecting).await else { return Ok(()) };
     let (mut sink, mut stream) = wire?.split();
-    if !mark_all(links, keys, waiters).await {
+    if !mark_all(servers, keys, waiters).await {
         return Ok(());
     }
     up.send_replace(true);
@@ -113,8 +113,8 @@ async fn subscribed(
                 // A connection that died in silence is noticed here.
                 let Ok(answer) = timeout(FIRST, sink.ping::<redis::Value>()).await else { return Ok(()) };
                 answer?;
-                let (links, keys, waiters) = (Arc::clone(links), keys.clone(), waiters.clone());
-                marking = Some(Box::pin(async move { mark_all(&links, &keys, &waiters).await }));
+                let (servers, keys, waiters) = (Arc::clone(servers), keys.clone(), waiters.clone());
+                marking = Some(Box::pin(async move { mark_all(&servers, &keys, &waiters).await }));
             }
             all = ended(&mut marking) => {
                 if !all {
@@ -145,13 +145,13 @@ fn next(
 }
 
 /// Makes all marks anew; whoever's was gone may have missed something, and is woken.
-async fn mark_all(links: &Arc<Links>, keys: &Keys, waiters: &Weak<Waiters>) -> bool {
+async fn mark_all(servers: &Arc<Servers>, keys: &Keys, waiters: &Weak<Waiters>) -> bool {
     let ids = waiters.upgrade().map(|waiters| waiters.ids()).unwrap_or_default();
     let lanes = LANES.min(ids.len());
     let ids = Arc::new(Mutex::new(ids.into_iter()));
     let mut under_way = JoinSet::new();
     for _ in 0..lanes {
-        under_way.spawn(mark_some(Arc::clone(links), keys.clone(), waiters.clone(), Arc::clone(&ids)));
+        under_way.spawn(mark_some(Arc::clone(servers), keys.clone(), waiters.clone(), Arc::clone(&ids)));
     }
     while let Some(all) = under_way.join_next().await {
         if !matches!(all, Ok(true)) {
@@ -161,10 +161,15 @@ async fn mark_all(links: &Arc<Links>, keys: &Keys, waiters: &Weak<Waiters>) -> b
     true
 }
 
-async fn mark_some(links: Arc<Links>, keys: Keys, waiters: Weak<Waiters>, ids: Arc<Mutex<vec::IntoIter<Id>>>) -> bool {
+async fn mark_some(
+    servers: Arc<Servers>,
+    keys: Keys,
+    waiters: Weak<Waiters>,
+    ids: Arc<Mutex<vec::IntoIter<Id>>>,
+) -> bool {
     loop {
         let Some(id) = ids.lock().next() else { return true };
-        let Ok(fresh) = mark(&links, &keys, &id).await else { return false };
+        let Ok(fresh) = mark(&servers, &keys, &id).await else { return false };
         if fresh && let Some(waiters) = waiters.upgrade() {
             waiters.wake(&id);
         }
@@ -172,10 +177,10 @@ async fn mark_some(links: Arc<Links>, keys: Keys, waiters: Weak<Waiters>, ids: A
 }
 
 /// Whether there was none.
-async fn mark(links: &Links, keys: &Keys, id: &Id) -> Result<bool, StoreError> {
+async fn mark(servers: &Servers, keys: &Keys, id: &Id) -> Result<bool, StoreError> {
     let (marks, any) = (keys.of(id, b"w"), keys.of(id, b"W"));
-    let fresh: u64 = links
-        .run(Call::Read("watch"), Script::Mark, |command| {
+    let fresh: u64 = servers
+        .run(Call::Read("watch"), id.0[0], Script::Mark, |command| {
             command.arg(2).arg(&marks).arg(&any).arg(&id.0).arg(MARK.as_millis() as u64);
         })
         .await?;

@@ -4,6 +4,7 @@
 
 mod accidents;
 mod agents;
+mod cluster;
 mod common;
 mod conformance;
 mod model;

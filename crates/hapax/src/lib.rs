@@ -61,7 +61,7 @@ pub use hapax_engine::{
 pub use hapax_engine::{
     Advice, Begun, BuildError, Call, Certainty, Classified, Classify, Doubt, Engine, EngineBuilder, EngineError,
     Explanation, Failure, Found, InScope, OnceDone, OnceError, Policies, Probe, Probed, Replayed, Settings, Stepped,
-    Sweeper, Swept, Ticket, Wait,
+    Sweeper, Swept, Ticket, Wait, Within,
 };
 pub use hapax_store::{Durability, FaultyStore, MemoryStore, Store, StoreError, conformance};
 

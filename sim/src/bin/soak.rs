@@ -1,4 +1,4 @@
-//! `soak NAME [--minutes M] [--seed S]`: fresh seeds until the time is up.
+//! `soak NAME [--minutes M | --seconds S] [--seed S]`: fresh seeds until the time is up.
 //!
 //! Prints how it goes and closes with `N passed, N failed`; exits non-zero if anything failed, with the command that
 //! shows it again. `soak --list` names what can be soaked.
@@ -6,7 +6,7 @@
 use std::{
     process::{Command, ExitCode},
     sync::{
-        Mutex, PoisonError,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
@@ -24,6 +24,8 @@ struct Soak {
     what: &'static str,
     /// Runs one seed; the error is the story.
     run: fn(u64) -> Result<(), String>,
+    /// It takes the whole time, and the machine to itself.
+    whole: bool,
     /// Shows one seed again.
     again: fn(u64) -> String,
 }
@@ -33,6 +35,7 @@ const SOAKS: &[Soak] = &[
         name: "simulation",
         what: "whole worlds: engines, callers, a provider, everything that can go wrong",
         run: simulation,
+        whole: false,
         again: |seed| {
             format!("HAPAX_SEED={seed} cargo test -p hapax-sim --test all simulation::one_seed -- --nocapture")
         },
@@ -41,12 +44,14 @@ const SOAKS: &[Soak] = &[
         name: "schedules",
         what: "schedules of waiters, gate and cancellation around one key",
         run: |seed| world::schedule::run(seed).map(|_| ()),
+        whole: false,
         again: |seed| format!("HAPAX_SEED={seed} cargo test -p hapax-sim --test all schedules::one_seed"),
     },
     Soak {
         name: "histories",
         what: "histories of one key from real threads, checked for an order that explains them",
         run: histories,
+        whole: false,
         again: |seed| {
             format!("cargo run -p hapax-sim --bin soak -- histories --seed {seed} (real threads: try it a few times)")
         },
@@ -55,13 +60,22 @@ const SOAKS: &[Soak] = &[
         name: "sequences",
         what: "random sequences of commands, engine against model",
         run: sequences::run,
+        whole: false,
         again: |seed| format!("cargo run -p hapax-sim --bin soak -- sequences --seed {seed} --minutes 0"),
     },
     Soak {
         name: "ledger",
         what: "the ledger's own tests from fresh seeds: crash images, failing disks, killed processes, the model",
         run: ledger,
+        whole: false,
         again: |seed| format!("HAPAX_SEED={seed} cargo test --release -p hapax-ledger"),
+    },
+    Soak {
+        name: "stores",
+        what: "fail-overs under load: Redis Cluster, Sentinel, a PostgreSQL standby, three NATS servers",
+        run: stores,
+        whole: true,
+        again: |_| "cargo xtask soak stores (real servers: try it a few times)".to_owned(),
     },
 ];
 
@@ -72,6 +86,24 @@ fn ledger(seed: u64) -> Result<(), String> {
         .output()
         .map_err(|error| format!("cargo does not start: {error}"))?;
     if tests.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&tests.stdout).into_owned()) }
+}
+
+/// How long the whole of it lasts.
+static LASTS: OnceLock<Duration> = OnceLock::new();
+
+/// The stores have tests of their own for it, each of which goes on for its share of the time.
+fn stores(_: u64) -> Result<(), String> {
+    const SHARES: u64 = 4;
+    let share = LASTS.get().map_or(60, Duration::as_secs) / SHARES;
+    let mut command = Command::new("cargo");
+    command.args(["test", "--quiet", "-p", "hapax-redis", "-p", "hapax-postgres", "-p", "hapax-nats", "--test", "all"]);
+    command.args(["soak_", "--", "--ignored", "--nocapture", "--test-threads", "1"]);
+    let status = command.env("HAPAX_SOAK_SECONDS", share.to_string()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("it ended with {status}; what was seen is above")),
+        Err(error) => Err(format!("cargo does not start: {error}")),
+    }
 }
 
 fn simulation(seed: u64) -> Result<(), String> {
@@ -103,6 +135,7 @@ fn parse(arguments: &[String]) -> Option<Asked> {
         let (value, more) = more.split_first()?;
         match option.as_str() {
             "--minutes" => asked.minutes = value.parse().ok()?,
+            "--seconds" => asked.minutes = value.parse::<f64>().ok()? / 60.0,
             "--seed" => asked.seed = value.parse().ok()?,
             _ => return None,
         }
@@ -126,7 +159,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(asked) = parse(&arguments) else {
-        eprintln!("soak NAME [--minutes M] [--seed S]; `soak --list` names what can be soaked");
+        eprintln!("soak NAME [--minutes M | --seconds S] [--seed S]; `soak --list` names what can be soaked");
         return ExitCode::from(2);
     };
     if soak(&asked) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -139,12 +172,14 @@ const ENOUGH: u64 = 10;
 fn soak(asked: &Asked) -> bool {
     let started = Instant::now();
     let lasts = Duration::from_secs_f64(asked.minutes.max(0.0) * 60.0);
+    let lasts = *LASTS.get_or_init(|| lasts);
     let (next, passed, failed) = (AtomicU64::new(asked.seed), AtomicU64::new(0), AtomicU64::new(0));
     let over = AtomicBool::new(false);
     let told = Mutex::new(Duration::ZERO);
     println!("{}: {}, from seed {} on", asked.soak.name, asked.soak.what, asked.seed);
     std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..if asked.soak.whole { 1 } else { cores } {
             scope.spawn(|| {
                 while !over.load(Relaxed) {
                     let seed = next.fetch_add(1, Relaxed);
@@ -159,7 +194,7 @@ fn soak(asked: &Asked) -> bool {
                         }
                     }
                     let elapsed = started.elapsed();
-                    over.fetch_or(elapsed >= lasts, Relaxed);
+                    over.fetch_or(elapsed >= lasts || asked.soak.whole, Relaxed);
                     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
                     if elapsed >= *told + Duration::from_secs(10) {
                         *told = elapsed;

@@ -2,9 +2,11 @@
 //! under test is opened through a port, so that a [`Proxy`] can stand in between.
 
 mod crew;
+mod failover;
 mod late;
 mod network;
 mod outage;
+mod soak;
 mod trips;
 
 use std::{sync::Arc, time::Duration};
@@ -16,12 +18,14 @@ use hapax_store::{BoxFuture, Store};
 use crate::{Nats, Postgres, Redis};
 
 pub use crew::{count_together, share_keys, skewed, skewed_clocks_change_nothing};
+pub use failover::{Toll, fail_over, judge};
 pub use late::{a_begin_that_lands_after_it_was_disowned_conflicts, a_begin_that_lands_after_its_release_conflicts};
 pub use network::{
     a_cut_connection_comes_back, a_lost_answer_is_unknown_and_can_be_recognised, a_watch_outlives_its_connection,
     wakes_reach_other_processes,
 };
 pub use outage::{a_pause_past_the_lease_runs_nothing_twice, what_was_acknowledged_survives_kill_9};
+pub use soak::soak;
 pub use trips::{each_step_is_one_round_trip, each_step_is_one_round_trip_but_a_duplicate};
 
 /// Opens a store on the same data each time, through this port. Where answers are lost or held up, it should wait for them

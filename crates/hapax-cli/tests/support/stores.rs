@@ -1,4 +1,4 @@
-use hapax_testkit::{Postgres, Redis};
+use hapax_testkit::{Nats, Postgres, Redis};
 
 /// A real server that several processes share.
 pub trait SharedServer {
@@ -17,18 +17,31 @@ impl SharedServer for Postgres {
     }
 }
 
+impl SharedServer for Nats {
+    fn url(&self) -> String {
+        Nats::url(self)
+    }
+}
+
 /// One store that must hold what all of them promise.
 pub struct Row {
     pub name: &'static str,
-    pub durable: fn() -> Box<dyn SharedServer>,
+    /// Set up as well as it can be.
+    pub sound: fn() -> Box<dyn SharedServer>,
+    /// What is said at the start about what it promises then.
+    pub promises: &'static str,
+    /// What lets it carry work of which nothing is known.
+    pub policy: &'static str,
     /// Set up so that it may forget, and the word that must be said about it.
     pub forgetful: fn() -> (Box<dyn SharedServer>, &'static str),
 }
 
-pub const ROWS: [Row; 2] = [
+pub const ROWS: [Row; 3] = [
     Row {
         name: "redis",
-        durable: || Box::new(Redis::start()),
+        sound: || Box::new(Redis::start()),
+        promises: "promises: durable",
+        policy: "",
         forgetful: || {
             let args =
                 ["--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "allkeys-lru", "--save", ""];
@@ -37,7 +50,17 @@ pub const ROWS: [Row; 2] = [
     },
     Row {
         name: "postgres",
-        durable: || Box::new(Postgres::start()),
+        sound: || Box::new(Postgres::start()),
+        promises: "promises: durable",
+        policy: "",
         forgetful: || (Box::new(Postgres::with(&["synchronous_commit=off"])), "synchronous_commit is off"),
+    },
+    Row {
+        name: "nats",
+        sound: || Box::new(Nats::start()),
+        // No server shows whether it syncs, so none is believed to.
+        promises: "promises: best effort",
+        policy: "[default]\nbest_effort = [\"unsafe\"]\n",
+        forgetful: || (Box::new(Nats::start()), "kept on one server"),
     },
 ];

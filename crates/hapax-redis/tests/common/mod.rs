@@ -12,7 +12,9 @@ use hapax_testkit::Redis;
 
 /// Opens stores on one server, each under a prefix of its own.
 pub struct Shared {
-    pub redis: Redis,
+    pub url: String,
+    /// Kept for as long as it is used.
+    pub redis: Option<Redis>,
     pub twin: Option<Odds>,
     pub opened: AtomicU64,
     pub last: Mutex<Option<Options>>,
@@ -20,12 +22,17 @@ pub struct Shared {
 
 impl Shared {
     pub fn on(redis: Redis) -> Self {
-        Self { redis, twin: None, opened: AtomicU64::new(0), last: Mutex::default() }
+        let url = redis.url();
+        Self { redis: Some(redis), ..Self::at(url) }
+    }
+
+    pub fn at(url: String) -> Self {
+        Self { url, redis: None, twin: None, opened: AtomicU64::new(0), last: Mutex::default() }
     }
 
     pub async fn fresh(&self) -> Result<Arc<dyn Store>, StoreError> {
         let prefix = format!("test-{}:", self.opened.fetch_add(1, SeqCst));
-        let options = Options::new(self.redis.url()).prefix(prefix).removal_memory(REMOVAL_MEMORY);
+        let options = Options::new(self.url.clone()).prefix(prefix).removal_memory(REMOVAL_MEMORY);
         *self.last.lock().unwrap() = Some(options.clone());
         self.wrap(options).await
     }

@@ -113,7 +113,7 @@ impl Tried {
                 "problem": self.live.problem, "read_us": self.live.read_us, "write_us": self.live.write_us,
                 "wake_us": self.live.wake_us,
             },
-            "promises": words::promises(durability, self.failures() == 0),
+            "promises": words::promises(durability, self.level, self.failures() == 0),
         })
     }
 }

@@ -13,7 +13,7 @@ pub(super) const fn level(level: Level) -> &'static str {
 }
 
 /// What may be relied on, one sentence each.
-pub(super) fn promises(durability: &Durability, passed: bool) -> Vec<String> {
+pub(super) fn promises(durability: &Durability, held: Level, passed: bool) -> Vec<String> {
     if !passed {
         return vec!["Nothing: it does not keep the contract that all promises rest on.".to_owned()];
     }
@@ -34,6 +34,14 @@ pub(super) fn promises(durability: &Durability, passed: bool) -> Vec<String> {
              allows it by name (best_effort)."
         ),
     });
+    match held {
+        Level::Full => {}
+        Level::Basic => said.push(
+            "Operations, joining, activities, memos and the bus guard run here. Groups, the queue and a run's effects need a \
+             store of level full: PostgreSQL, Redis or the embedded ledger."
+                .to_owned(),
+        ),
+    }
     said
 }
 
@@ -62,7 +70,7 @@ pub(super) fn report(tried: &Tried, shown: &str, durability: &Durability) -> Str
     }
     line(String::new());
     line("What may be relied on:".to_owned());
-    for promise in promises(durability, tried.failures() == 0) {
+    for promise in promises(durability, tried.level, tried.failures() == 0) {
         line(format!("- {promise}"));
     }
     line(String::new());

@@ -1,0 +1,173 @@
+//! Several servers: a cluster, and a master that Sentinels watch.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering::SeqCst},
+};
+
+use crate::common::Shared;
+use hapax_core::{Outcome, Version};
+use hapax_engine::Begun;
+use hapax_redis::{OpenError, Options, RedisStore};
+use hapax_store::{Durability, Store, conformance};
+use hapax_testkit::{
+    RedisCluster, RedisSentinel,
+    accidents::{self, call, engine},
+    sample::{id, number_in, numbered, put},
+};
+use tokio::time::timeout;
+
+async fn open(url: &str) -> Arc<RedisStore> {
+    let options = Options::new(url).answer_timeout(accidents::ANSWER);
+    Arc::new(RedisStore::open_with(options).await.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Records lie on three servers: what a single one takes in one go, scans, counts and the feed, has to be asked of each.
+/// The whole contract holds, and each step is still one round trip.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_a_store() {
+    let cluster = RedisCluster::start();
+    // Nobody fails over, and each of them syncs before it answers.
+    let store = open(&cluster.url()).await;
+    assert_eq!(store.durability(), Durability::Durable);
+    moved(&cluster, store.as_ref()).await;
+    steps_are_one_round_trip(&store).await;
+    // Found from any one of its servers.
+    let one = open(&cluster.nodes[2].url()).await;
+    put(one.as_ref(), &id(1), Version::NEVER, Some(numbered(7))).await;
+    assert_eq!(number_in(store.get(&id(1)).await.unwrap().record.as_ref()), Some(7));
+    // One that does not sync is enough to forget something, and is named.
+    for node in &cluster.nodes {
+        node.say("CONFIG SET appendfsync no");
+    }
+    let said = store.check().await.unwrap().to_string();
+    assert!(said.contains("appendfsync") && said.contains("redis://127.0.0.1:"), "{said}");
+    let shared = Arc::new(Shared::at(cluster.url()));
+    // What is asked of all servers, and one of each kind that is asked of one; the soak tries the rest.
+    for part in ["swap::", "index::", "list::", "feed::", "body::", "usage::", "watch::"] {
+        conformance::run_only(shared.clone(), part).await.assert_passed();
+    }
+    store.erase().await.unwrap();
+    assert!(store.get(&id(1)).await.unwrap().record.is_none());
+    let other = RedisStore::open(format!("{}3", cluster.url())).await;
+    assert!(matches!(other, Err(OpenError::Server { .. })), "a cluster has one database: {other:?}");
+}
+
+async fn steps_are_one_round_trip(store: &Arc<RedisStore>) {
+    let (one, other) = (engine(store.clone()), engine(store.clone()));
+    // What is left of the quotas is looked up once.
+    for (engine, key) in [(&one, "warm"), (&other, "warm-too")] {
+        let Ok(Begun::Execute(ticket)) = call(engine, key).begin().await else { panic!("it is free") };
+        assert!(ticket.complete(engine, Outcome::success("done")).await.unwrap().is_done());
+    }
+    for number in 0..20 {
+        let key = format!("key-{number}");
+        let before = store.round_trips();
+        let Ok(Begun::Execute(ticket)) = call(&one, &key).begin().await else { panic!("a first begin executes") };
+        assert_eq!(store.round_trips() - before, 1, "a first begin");
+        assert!(ticket.complete(&one, Outcome::success("done")).await.unwrap().is_done());
+        assert_eq!(store.round_trips() - before, 2, "a completion");
+        assert!(matches!(call(&other, &key).begin().await, Ok(Begun::Replay(_))));
+        assert_eq!(store.round_trips() - before, 3, "a duplicate");
+    }
+}
+
+/// An operator moves a slot while the cluster is used: whoever asks the old place is sent on, and nobody notices.
+async fn moved(cluster: &RedisCluster, store: &RedisStore) {
+    // Nothing lies in there yet, so it can be given away whole.
+    let (slot, bucket) = (13_254, 0x00);
+    let mut wanted = (1_000..).map(id).filter(|id| id.0[0] == bucket);
+    let free = wanted.next().unwrap();
+    cluster.move_slot(slot, 2, 0);
+    let (version, _) = put(store, &free, Version::NEVER, Some(numbered(1))).await;
+    put(store, &free, version, Some(numbered(2))).await;
+    assert_eq!(number_in(store.get(&free).await.unwrap().record.as_ref()), Some(2));
+    assert!(store.changes(None, 1_000).await.is_ok() && store.usage(hapax_core::Tag([1; 16])).await.is_ok());
+}
+
+/// A master of the cluster is killed, its replica takes over. The store finds it by itself, whoever waits is woken, and what
+/// may have been lost was said beforehand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_fails_over_and_had_said_what_that_may_lose() {
+    println!("{}", cluster_round(1).await);
+}
+
+async fn cluster_round(round: u64) -> String {
+    let cluster = RedisCluster::with_replicas();
+    let store = open(&cluster.url()).await;
+    let said = store.durability();
+    assert!(matches!(&said, Durability::BestEffort(why) if why.contains("fail-over")), "{said}");
+    let shared: Arc<dyn Store> = store.clone();
+    let struck = (round % 3) as usize;
+    let cluster = Arc::new(Mutex::new(cluster));
+    let struck_one = Arc::clone(&cluster);
+    let strike = move || struck_one.lock().unwrap().fail_over(struck);
+    let toll = accidents::fail_over(shared.clone(), round, strike).await;
+    accidents::judge(&shared, &said, &toll);
+    wakes(&store).await;
+    format!("{toll:?}; {said}")
+}
+
+/// A master is killed, and the Sentinels make its replica the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watched_master_fails_over_and_had_said_what_that_may_lose() {
+    println!("{}", sentinel_round(1).await);
+}
+
+async fn sentinel_round(round: u64) -> String {
+    let mut watched = RedisSentinel::start();
+    let store = open(&watched.url()).await;
+    let said = store.durability();
+    assert!(matches!(&said, Durability::BestEffort(why) if why.contains("fail-over")), "{said}");
+    let shared: Arc<dyn Store> = store.clone();
+    // The first that is asked is gone as well.
+    watched.kill_sentinel(0);
+    let watched = Arc::new(Mutex::new(watched));
+    let struck = Arc::clone(&watched);
+    let strike = move || struck.lock().unwrap().fail_over();
+    let toll = accidents::fail_over(shared.clone(), round, strike).await;
+    accidents::judge(&shared, &said, &toll);
+    wakes(&store).await;
+    // The replica is away, and nobody follows: it may come back, so nothing more is promised.
+    let after = store.check().await.unwrap();
+    assert!(matches!(&after, Durability::BestEffort(why) if why.contains("Sentinels")), "{after}");
+    format!("{toll:?}; {said}")
+}
+
+async fn wakes(store: &RedisStore) {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 50);
+    for _ in 0..8 {
+        let key = id(NEXT.fetch_add(1, SeqCst));
+        let mut watch = store.watch(&key).await.unwrap();
+        put(store, &key, Version::NEVER, Some(numbered(1))).await;
+        timeout(accidents::ANSWER, watch.changed()).await.expect("woken after the fail-over");
+    }
+}
+
+/// Sentinels that do not know the name, and several hosts that are no cluster, are told apart from a server that is down.
+#[tokio::test]
+async fn what_cannot_be_reached_says_what_to_do() {
+    let one = hapax_testkit::Redis::forgetful();
+    let nobody = RedisStore::open(format!("redis://127.0.0.1:{}/?sentinel=pay", one.port())).await;
+    let said = nobody.expect_err("it is no Sentinel").to_string();
+    assert!(said.contains("HX0131"), "{said}");
+    let other = hapax_testkit::Redis::forgetful();
+    let two = format!("redis://127.0.0.1:{},127.0.0.1:{}/", one.port(), other.port());
+    let said = RedisStore::open(two).await.expect_err("two servers are no cluster").to_string();
+    assert!(said.contains("sentinel=") && said.contains("HX0132"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes: cargo xtask soak stores"]
+async fn soak_cluster() {
+    let cluster = RedisCluster::start();
+    conformance::run(Arc::new(Shared::at(cluster.url()))).await.assert_passed();
+    drop(cluster);
+    accidents::soak("Redis Cluster", cluster_round).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes: cargo xtask soak stores"]
+async fn soak_sentinel() {
+    accidents::soak("Redis with Sentinels", sentinel_round).await;
+}
