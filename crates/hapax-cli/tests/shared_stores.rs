@@ -127,7 +127,7 @@ fn a_gateway_with_another_secret_does_not_start() {
 /// is refused and told what it needs; with a directory of its own it starts.
 #[test]
 fn a_gateway_in_the_directory_of_a_daemon_breaks_no_audit_chain() {
-    let (server, upstream, dir) = ((ROWS[0].durable)(), Upstream::counting(), Dir::new());
+    let (server, upstream, dir) = ((ROWS[0].sound)(), Upstream::counting(), Dir::new());
     let url = server.url();
     let daemon = Daemon::start(&dir, &["--store", &url]);
     let (code, told) = Start::at(&dir).upstream(upstream.address).arg("--store", &url).fails();

@@ -57,45 +57,7 @@ fn file(_: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
 
 #[cfg(feature = "redis")]
 async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
-    let (url, prefix) = without_prefix(url);
-    let mut options = hapax_redis::Options::new(url);
-    if let Some(prefix) = prefix {
-        options = options.prefix(prefix);
-    }
-    Ok(Arc::new(hapax_redis::RedisStore::open_with(options).await?))
-}
-
-/// `?prefix=shop:` is ours: what every key begins with, so that several systems share one Redis. The server's own parameters
-/// stay.
-#[cfg(feature = "redis")]
-fn without_prefix(url: &str) -> (String, Option<String>) {
-    // A password may hold a question mark.
-    let host = url.rfind('@').unwrap_or(0);
-    let Some(at) = url.get(host..).and_then(|rest| rest.find('?')).map(|at| host + at) else {
-        return (url.to_owned(), None);
-    };
-    let (place, parameters) = (&url[..at], &url[at + 1..]);
-    let (ours, theirs): (Vec<&str>, Vec<&str>) = parameters.split('&').partition(|one| one.starts_with("prefix="));
-    let prefix = ours.last().and_then(|one| one.strip_prefix("prefix=")).map(str::to_owned);
-    let rest = if theirs.is_empty() { String::new() } else { format!("?{}", theirs.join("&")) };
-    (format!("{place}{rest}"), prefix)
-}
-
-#[cfg(all(test, feature = "redis"))]
-mod tests {
-    use super::without_prefix;
-
-    #[test]
-    fn a_prefix_is_taken_out_of_the_address_and_nothing_else_is() {
-        let taken = |url: &str| without_prefix(url);
-        let plain = "redis://host:6379/0";
-        assert_eq!(taken(plain), (plain.to_owned(), None));
-        assert_eq!(taken("redis://host:6379/0?prefix=shop:"), (plain.to_owned(), Some("shop:".to_owned())));
-        let both = taken("redis://host:6379/0?protocol=resp3&prefix=shop:");
-        assert_eq!(both, ("redis://host:6379/0?protocol=resp3".to_owned(), Some("shop:".to_owned())));
-        let password = "redis://:a?prefix=b@host/0";
-        assert_eq!(taken(password), (password.to_owned(), None), "that is a password");
-    }
+    Ok(Arc::new(hapax_redis::RedisStore::open(url).await?))
 }
 
 #[cfg(not(feature = "redis"))]

@@ -125,7 +125,8 @@ mod tests {
                 Action::Repair => Some(Action::A2aRepair),
                 Action::A2aRepair => Some(Action::A2aRepairRefused),
                 Action::A2aRepairRefused => Some(Action::A2aAutoRetrySchedulerScan),
-                Action::A2aAutoRetrySchedulerScan => Some(Action::A2aCompact),
+                Action::A2aAutoRetrySchedulerScan => Some(Action::A2aRetryStale),
+                Action::A2aRetryStale => Some(Action::A2aCompact),
                 Action::A2aCompact => Some(Action::Import),
                 Action::Import => None,
             };
