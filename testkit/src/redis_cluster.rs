@@ -23,7 +23,9 @@ impl RedisCluster {
 
     fn launch(replicas: bool) -> Self {
         let count = if replicas { 2 * MASTERS } else { MASTERS };
-        let (nodes, buses): (Vec<Redis>, Vec<u16>) = (0..count).map(|_| node()).unzip();
+        // A master that stands still for so long is called dead. Only where somebody can take over is that meant to happen.
+        let patience = if replicas { "3000" } else { "15000" };
+        let (nodes, buses): (Vec<Redis>, Vec<u16>) = (0..count).map(|_| node(patience)).unzip();
         for (number, master) in nodes.iter().take(MASTERS).enumerate() {
             let (first, last) = (number * SLOTS / MASTERS, (number + 1) * SLOTS / MASTERS - 1);
             ok(master, &format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
@@ -81,7 +83,7 @@ impl RedisCluster {
     }
 }
 
-fn node() -> (Redis, u16) {
+fn node(patience: &str) -> (Redis, u16) {
     // Its own choice is ten thousand above, which may be taken or be no port at all.
     let bus = free_port();
     let port = bus.to_string();
@@ -91,7 +93,7 @@ fn node() -> (Redis, u16) {
         "--cluster-port",
         &port,
         "--cluster-node-timeout",
-        "1500",
+        patience,
         "--cluster-config-file",
         "nodes.conf",
         "--appendonly",

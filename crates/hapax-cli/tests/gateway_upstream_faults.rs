@@ -469,7 +469,7 @@ fn a_connection_that_answered_before_it_had_the_whole_request_is_not_used_again(
     let mut conn = Conn::to(gateway.address);
     conn.send("POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234".as_bytes());
     // Its head comes before the rest of the request has gone out.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(std::time::Duration::from_millis(1_000));
     conn.send("56789".as_bytes());
     assert_eq!(conn.answer().text(), "0");
     assert_eq!(get(gateway.address, "/").text(), "1");

@@ -139,11 +139,31 @@ pub struct PlanStep {
     pub reply: PlanReply,
 }
 
-/// Whether this record is what a listed start of the group came to. A later attempt, by another group or by none, is not
-/// this group's to undo.
+/// Of each member the last start that the group lists: what it came to is this member's part in the plan.
+#[must_use]
+pub fn last_starts(starts: &[Started]) -> Vec<Started> {
+    let is_last = |start: &&Started| !starts.iter().any(|s| s.member == start.member && s.attempt > start.attempt);
+    starts.iter().filter(is_last).copied().collect()
+}
+
+/// Whether this record is what the last listed start of a member came to. A later attempt of the same group that is not
+/// listed was never let start, so it changes nothing about that; one by another group, or by none, is not this group's
+/// to undo.
 #[must_use]
 pub fn came_of(record: &Record, group: &Id, start: &Started) -> bool {
-    is_member(record, group) && record.attempt.number == start.attempt
+    is_member(record, group) && is_listed(record.effect) && record.attempt.number >= start.attempt
+}
+
+/// Whether it is still unknown what became of a listed start, although its member was taken up since by another group or
+/// by none: the doubt is this group's all the same.
+#[must_use]
+pub fn is_still_doubted(record: &Record, group: &Id, start: &Started) -> bool {
+    let undecided = match &record.state {
+        State::Pending(_) | State::InDoubt(_) => true,
+        State::Open(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => false,
+    };
+    let doubted = record.earlier_doubt.as_ref().is_some_and(|doubt| start.attempt >= doubt.attempt);
+    undecided && doubted && !is_member(record, group)
 }
 
 /// Whether an effect that the group does not list took place in it: nobody has said how it is undone.

@@ -1,7 +1,9 @@
 //! Requests without a key, known by their content within a stretch of time: `acf.content`.
 //!
 //! A retry just after the border of two stretches would miss the original. So each request reserves its own stretch first
-//! and then looks at the earlier one: of two that race over the border at least one has written before the other looks.
+//! and then looks at the earlier one. Whoever comes after the border finds what was written before it. Only a request that
+//! took its key before the border and writes it after the retry has looked is missed: give it a key of its own where a
+//! second run does harm.
 
 use hapax_core::{command::Release, identity::recipes::acf::ContentKeys};
 

@@ -32,7 +32,7 @@ async fn round(number: u64) -> String {
     assert_eq!((toll.lost, toll.twice), (0, 0), "two of three are left: {toll:?}");
     let mut watch = store.watch(&id(7)).await.unwrap();
     put(store.as_ref(), &id(7), Version::NEVER, Some(numbered(1))).await;
-    timeout(accidents::ANSWER, watch.changed()).await.expect("woken after the fail-over");
+    timeout(std::time::Duration::from_secs(20), watch.changed()).await.expect("woken after the fail-over");
     format!("{toll:?}; {said}")
 }
 

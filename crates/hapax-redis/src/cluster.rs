@@ -61,6 +61,17 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
+/// Marks the map as old again unless it was replaced.
+struct Unanswered<'a>(Option<&'a AtomicBool>);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(stale) = self.0 {
+            stale.store(true, SeqCst);
+        }
+    }
+}
+
 impl Cluster {
     pub(crate) fn new(address: Address, options: &Options, sent: Arc<AtomicU64>) -> Self {
         Self {
@@ -207,14 +218,11 @@ impl Cluster {
         // One asks, the others wait for it.
         let _asking = self.asking.lock().await;
         if self.stale.swap(false, SeqCst) {
-            let asked = self.ask_for_map(call).await;
-            match asked {
-                Ok(map) => *self.map.write() = Arc::new(map),
-                Err(error) => {
-                    self.stale.store(true, SeqCst);
-                    return Err(error);
-                }
-            }
+            // Whoever asks may be gone before the answer: then the next one asks.
+            let mut unanswered = Unanswered(Some(&self.stale));
+            let map = self.ask_for_map(call).await?;
+            *self.map.write() = Arc::new(map);
+            unanswered.0 = None;
         }
         Ok(Arc::clone(&self.map.read()))
     }

@@ -194,6 +194,43 @@ pub async fn a_lost_charge_holds_up_the_undoing_after_a_later_call_that_was_not_
     assert_eq!(unwound, Unwound::NotYet(vec![(charge().id().unwrap(), Progress::InDoubt)]));
 }
 
+/// A charge was lost, its provider would recognise another call, and that one was never sent. Then somebody finds out that
+/// the first had gone through: it is undone with its group, although a later attempt stands in its record.
+pub async fn a_lost_charge_that_is_found_is_undone_after_a_later_call_that_was_not_sent(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "stripe:create-charge" };
+    let charge = || {
+        let charge = engine.activity("acme", &place).effect(Effect::Compensatable).in_turn(&turn);
+        charge.compensated_by("undo", &1)
+    };
+    assert!(charge().perform(|_| async { Err(NoAnswer::Lost("no answer".into())) }).await.is_err());
+    assert!(charge().perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await.is_err());
+    let id = charge().id().unwrap();
+    let version = engine.version(&id).await.unwrap();
+    let resolution = Resolution::Committed(done("\"it happened\""));
+    let resolve = Resolve { version, resolution, actor: "ops".into(), reason: "seen there".into() };
+    assert!(engine.resolve(&id, resolve).await.unwrap().is_done());
+    let undone: Arc<Undone> = Arc::default();
+    let (state_now, _) = plan_of(group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap());
+    assert_eq!((state_now, undone.ordinals()), (Unwinding::Completed, vec![1]));
+}
+
+/// The same, where the later call was made outside of any group: the doubt is the group's all the same, and undoing it waits.
+pub async fn a_lost_charge_holds_up_the_undoing_after_a_later_call_of_no_group(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "stripe:create-charge" };
+    let charge = || engine.activity("acme", &place).effect(Effect::Compensatable).compensated_by("undo", &1);
+    assert!(charge().in_turn(&turn).perform(|_| async { Err(NoAnswer::Lost("no answer".into())) }).await.is_err());
+    assert!(charge().perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await.is_err());
+    let undone: Arc<Undone> = Arc::default();
+    let unwound = group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap();
+    assert_eq!(unwound, Unwound::NotYet(vec![(charge().id().unwrap(), Progress::InDoubt)]));
+}
+
 /// A member is under way when the group is undone: it is waited for, and undone with the rest.
 pub async fn a_member_under_way_is_waited_for(stage: &Stage) {
     let world = stage.world().await;

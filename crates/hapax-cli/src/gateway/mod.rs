@@ -97,6 +97,8 @@ fn reload(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books,
 
 fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books, actor: &str) -> Result<(), Failure> {
     let effective = Effective::read(args)?;
+    // Its admin socket serves the queue too.
+    hapax_server::fit_for_queue(&effective.policies)?;
     let setup = running.prepare(&effective, &effective.policies, engine)?;
     books.policies(&effective.policies, actor)?;
     running.reload(setup, || engine.reload(effective.policies));

@@ -7,7 +7,10 @@ use hapax_core::{
     Body, Command, Compensation, CompensationInput, Effect, Id, Outcome, Record, State, as_read,
     group::{Group, Started, is_listed},
     identity::Surface,
-    plan::{Inverse, Plan, PlanCommand, PlanReply, StepState, apply_plan, came_of, stands_unlisted},
+    plan::{
+        Inverse, Plan, PlanCommand, PlanReply, StepState, apply_plan, came_of, is_still_doubted, last_starts,
+        stands_unlisted,
+    },
     record::About,
 };
 use hapax_store::StoreError;
@@ -66,6 +69,7 @@ impl Engine {
                 Progress::Gone | Progress::Waiting | Progress::Open | Progress::Committed | Progress::Rejected => {}
             }
         }
+        left.extend(self.inner.doubted_elsewhere(group).await?);
         Ok(left)
     }
 }
@@ -91,6 +95,21 @@ impl Inner {
         Ok(())
     }
 
+    /// Members that this group started and that somebody else has taken up since, with the doubt still open.
+    async fn doubted_elsewhere(&self, group: &Id) -> Result<Vec<(Id, Progress)>, StoreError> {
+        let starts = self.look_at::<Group>(group).await?.record.map(|group| group.starts).unwrap_or_default();
+        let mut doubted = Vec::new();
+        for start in &last_starts(&starts) {
+            let Some(seen) = self.operation(&start.member).await? else { continue };
+            let now = self.now(&seen);
+            let read = seen.record.as_deref().and_then(|record| as_read(record, now));
+            if let Some(record) = read.filter(|record| is_still_doubted(record, group, start)) {
+                doubted.push((start.member, Progress::of(&record)));
+            }
+        }
+        Ok(doubted)
+    }
+
     pub(super) async fn ask_plan(&self, group: &Id, command: &PlanCommand) -> Result<Option<Plan>, StoreError> {
         self.decide(&plan_id(group), |plan: Option<&Plan>, moment| {
             let step = apply_plan(plan, command, moment);
@@ -112,7 +131,7 @@ impl Inner {
         let Some(record) = self.look_at::<Group>(group).await?.record else { return Ok(None) };
         let mut steps = Vec::new();
         let mut without = 0;
-        for start in &record.starts {
+        for start in &last_starts(&record.starts) {
             match self.part(group, start).await? {
                 Part::Nothing => {}
                 Part::Without => without += 1,

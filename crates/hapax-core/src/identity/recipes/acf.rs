@@ -61,8 +61,8 @@ pub fn content(tenant: &str, customer: &str, messages: &[&str], bucket: u64) -> 
 /// Both keys under which a content request may already be known.
 ///
 /// A retry just after a bucket's border would miss the original. So reserve `own` with `started = false`, then read
-/// `earlier`: a record there wins and the own reservation is released. In this order two racing requests on both sides
-/// of the border cannot miss each other.
+/// `earlier`: a record there wins and the own reservation is released. In this order a retry after the border finds what
+/// was written before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ContentKeys {
     /// The key in the bucket of now.
