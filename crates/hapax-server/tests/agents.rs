@@ -126,6 +126,25 @@ async fn a_stream_is_recorded_by_its_start_and_its_end() {
     }
 }
 
+/// A stream that does no harm when it is called again, and whose policy says so: whoever asks later is told to call, with the
+/// key that its provider knows, and nothing is recorded of that.
+#[tokio::test]
+async fn a_stream_may_be_called_again_where_its_policy_says_so() {
+    let policies =
+        Policies::from_toml("[surface.activity]\npreset = \"activity\"\ncapture = { on_uncaptured = \"reinvoke\" }\n");
+    let daemon = Setup { policies: policies.unwrap().0, ..Setup::default() }.start().await;
+    let client = daemon.client();
+    let claim = json!({ "run": "r", "node": "say", "provider": "llm:chat", "stream": true, "effect": "idempotent" });
+    let ticket = fine(&client, "/v1/activities:claim", claim.clone()).await;
+    let path = format!("/v1/activities/{}:end", ticket["operation"].as_str().unwrap());
+    let whole = json!({ "status": 200, "length": 5, "digest": "ab".repeat(32) });
+    fine(&client, &path, json!({ "token": ticket["token"], "whole": whole })).await;
+    for _ in 0..2 {
+        let again = fine(&client, "/v1/activities:claim", claim.clone()).await;
+        assert_eq!((again["verdict"].as_str(), &again["key"]), (Some("again"), &ticket["key"]), "{again}");
+    }
+}
+
 /// A system that holds ids of its own names its calls by them; a typing mistake in a recipe must not make two calls one.
 #[tokio::test]
 async fn an_activity_is_known_by_a_recipe_and_by_who_asked() {

@@ -94,7 +94,7 @@ macro_rules! stories {
                 an_inverse_that_may_have_happened_is_not_run_again_but_shown_to_a_person
                 nothing_is_undone_while_a_member_is_in_doubt
                 a_lost_charge_holds_up_the_undoing_after_a_later_call_that_was_not_sent
-                a_lost_charge_that_is_found_is_undone_after_a_later_call_that_was_not_sent
+                a_lost_charge_that_is_found_is_undone_after_a_later_call_that_never_started
                 a_lost_charge_holds_up_the_undoing_after_a_later_call_of_no_group
                 a_member_under_way_is_waited_for
                 a_start_that_died_before_it_was_listed_does_not_hold_up_the_rest
