@@ -60,8 +60,8 @@ async fn a_hit_costs_no_store_call() {
     assert_eq!(world.store.calls(), before);
 }
 
-/// An answer of a few bytes is a part of the buffer that a connection was read into. The gate kept all of it: a hundred
-/// thousand answers of 256 bytes held most of a gigabyte, and counted as a few megabytes.
+/// An answer of a few bytes is a part of the buffer that a connection was read into. The gate kept all of it,
+/// and counted the few bytes.
 #[test]
 fn an_answer_does_not_keep_the_buffer_it_came_in() {
     let gate = Gate::new(GateSize::default());

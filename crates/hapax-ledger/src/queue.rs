@@ -32,7 +32,7 @@ struct State<T> {
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// How often the writer looks for more before it sleeps; one look takes about half a microsecond where nobody else runs.
+/// How often the writer looks for more before it sleeps, giving way to others each time.
 const LOOKS: u32 = 100;
 
 impl<T> Queue<T> {
@@ -121,8 +121,8 @@ impl<T> Queue<T> {
         !(state.closed && into.is_empty())
     }
 
-    /// Stays awake for some tens of microseconds. Whoever was just answered mostly asks for the next thing within that
-    /// time, and to fall asleep and be woken takes longer than to write it. Others who could run meanwhile do.
+    /// Stays awake for a moment. Whoever was just answered mostly asks for the next thing soon, and to be woken costs both
+    /// sides time. Others who could run meanwhile do.
     fn look_around(&self) {
         for _ in 0..LOOKS {
             if self.some.load(Ordering::Acquire) {
