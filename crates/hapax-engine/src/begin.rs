@@ -18,7 +18,6 @@ use crate::{
     error::EngineError,
     quota::{Full, Place, Room, Running, refused},
     seen::Seen,
-    stats::count,
     ticket::{Held, Ticket},
 };
 
@@ -114,10 +113,8 @@ struct Asked {
 impl Engine {
     async fn begin(&self, prepared: &Prepared, nonce: Nonce, whose: Nonces, sent_at: &Sent) -> Result<Begun, Unsure> {
         let inner = &*self.inner;
-        if let Some(replay) = inner.gate.look_up_at(&prepared.id, prepared.fingerprint.as_ref(), || inner.store_now()) {
-            count(&inner.counters.gate_hits);
-            count(&inner.counters.replayed);
-            return Ok(Begun::Replay(Replayed { replay, joined: false }));
+        if let Some(replayed) = self.at_hand(prepared, prepared.fingerprint.as_ref()) {
+            return Ok(Begun::Replay(replayed));
         }
         let in_group = self.with_epoch_of_now(prepared).await?;
         let prepared = in_group.as_ref().unwrap_or(prepared);

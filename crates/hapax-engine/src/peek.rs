@@ -1,9 +1,9 @@
 //! A look before the write: what a begin would be told, if it would be told anything but *run it*.
 
 use hapax_core::{
-    Command, Moment, Nonce, Reply, Verdict, Write, apply, as_read,
+    Command, Fingerprint, Moment, Nonce, Reply, Verdict, Write, apply, as_read,
     command::{Admit, Begin},
-    policy::Mode,
+    policy::{FingerprintMode, Mode},
 };
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -27,12 +27,30 @@ impl Call {
         match prepared.policy.mode {
             Mode::Enforce => {
                 let since = Instant::now();
-                let peeked = self.engine.peek(prepared).await;
+                let peeked = match self.engine.at_hand(prepared, prepared.fingerprint.as_ref()) {
+                    Some(replayed) => Ok(Some(Begun::Replay(replayed))),
+                    None => self.engine.peek(prepared).await,
+                };
                 self.engine.inner.tally.peeked(&peeked, prepared.key_kind, since.elapsed());
                 peeked
             }
             Mode::Shadow => Ok(None),
         }
+    }
+
+    /// The recorded answer, if this process has it at hand and `print` alone says for certain that it is the answer to this
+    /// request. For callers to whom the rest of the fingerprint costs something: it is not needed then.
+    #[must_use]
+    pub fn at_hand(&self, print: &Fingerprint) -> Option<Replayed> {
+        let prepared = self.prepared.as_ref().ok()?;
+        if prepared.policy.mode != Mode::Enforce {
+            return None;
+        }
+        let since = Instant::now();
+        let print = (prepared.policy.fingerprint.mode != FingerprintMode::Off).then_some(print);
+        let replayed = self.engine.at_hand(prepared, print)?;
+        self.engine.inner.tally.replayed(prepared.key_kind, since.elapsed());
+        Some(replayed)
     }
 
     /// Whether there is nothing under its key, as far as the store can say: no attempt of it can have had an effect.
@@ -52,13 +70,17 @@ impl Call {
 }
 
 impl Engine {
+    /// From the gate alone.
+    pub(crate) fn at_hand(&self, prepared: &Prepared, print: Option<&Fingerprint>) -> Option<Replayed> {
+        let inner = &*self.inner;
+        let replay = inner.gate.look_up_at(&prepared.id, print, || inner.store_now())?;
+        count(&inner.counters.gate_hits);
+        count(&inner.counters.replayed);
+        Some(Replayed { replay, joined: false })
+    }
+
     async fn peek(&self, prepared: &Prepared) -> Result<Option<Begun>, EngineError> {
         let inner = &*self.inner;
-        if let Some(replay) = inner.gate.look_up_at(&prepared.id, prepared.fingerprint.as_ref(), || inner.store_now()) {
-            count(&inner.counters.gate_hits);
-            count(&inner.counters.replayed);
-            return Ok(Some(Begun::Replay(Replayed { replay, joined: false })));
-        }
         let seen = inner.read(&prepared.id).await?;
         if seen.record.is_none() {
             return Ok(None);

@@ -146,6 +146,11 @@ impl Tally {
         }
     }
 
+    /// Answered by what was at hand.
+    pub(crate) fn replayed(&self, kind: KeyKind, took: Duration) {
+        self.count_one(Told::Replay, kind, took);
+    }
+
     #[must_use]
     pub fn count(&self, told: Told) -> u64 {
         self.verdicts[told as usize].count.load(Relaxed)

@@ -142,7 +142,7 @@ impl Gateway {
             Some(activity) => caller.activity(activity),
             None => caller,
         };
-        let asking = match route.guard.ask(&head, read.bytes, &caller) {
+        let mut asking = match route.guard.ask(&head, read.bytes, &caller) {
             Asked::Ask(asking) => asking,
             Asked::Answer(answer) => return answer.map(Out::whole),
             Asked::Pass(body) => return in_place(|| pass::whole(head, body, route, &setup, peer)).await,

@@ -5,7 +5,7 @@ use super::fingerprint::{Fingerprint, Scheme};
 use super::frame::Sink;
 use super::media::Media;
 use super::multipart;
-use super::printer::Printer;
+use super::printer::{Digester, Printer};
 use super::selection::Selection;
 
 /// The fingerprint of an HTTP request: method, endpoint, path parameters, query, content type and body.
@@ -81,15 +81,29 @@ impl<'a> RequestPrint<'a> {
     /// Takes the fingerprint.
     #[must_use]
     pub fn print(&self, printer: &Printer) -> Fingerprint {
+        self.whole(self.as_sent(printer), printer)
+    }
+
+    /// The digest that costs least: the bytes as they came. By it a retry that was sent as it was before is recognised;
+    /// what is not may still match by the [`RequestPrint::whole`] print. `None` where the bytes are not compared.
+    #[must_use]
+    pub fn as_sent(&self, printer: &Printer) -> Option<Fingerprint> {
+        let media = self.selected().and(self.content_type).and_then(Media::parse);
+        let is_selected = media.is_some_and(|media| media.is_json());
+        (!is_selected).then(|| self.raw_print(printer))
+    }
+
+    /// The fingerprint, of which [`RequestPrint::as_sent`] was taken before.
+    #[must_use]
+    pub fn whole(&self, as_sent: Option<Fingerprint>, printer: &Printer) -> Fingerprint {
         let media = self.content_type.and_then(Media::parse);
-        let media = media.as_ref();
-        if let Some(media) = media.filter(|media| media.is_json()) {
-            return self.print_json(printer, media);
+        let raw = || as_sent.unwrap_or_else(|| self.raw_print(printer));
+        let Some(media) = &media else { return raw() };
+        if media.is_json() {
+            return self.print_json(printer, media, raw);
         }
-        let raw = printer.print(Scheme::RAW_V1, |hash| self.raw(hash));
-        let Some((media, boundary)) = media.and_then(|media| Some((media, media.boundary()?))) else {
-            return raw;
-        };
+        let raw = raw();
+        let Some(boundary) = media.boundary() else { return raw };
         let mut parts = printer.digester();
         self.head(&mut parts, "hapax.request.parts.v1", Some(&media.normal()));
         match multipart::write(&mut parts, self.body, boundary) {
@@ -98,27 +112,31 @@ impl<'a> RequestPrint<'a> {
         }
     }
 
-    fn print_json(&self, printer: &Printer, media: &Media) -> Fingerprint {
-        let raw = || printer.print(Scheme::RAW_V1, |hash| self.raw(hash));
-        let write = |domain: &str, text: &[u8]| {
-            printer.print(Scheme::CANONICAL_V1, |hash| {
-                self.head(hash, domain, Some(&media.normal()));
-                hash.frame(text);
-            })
+    fn print_json(&self, printer: &Printer, media: &Media, raw: impl FnOnce() -> Fingerprint) -> Fingerprint {
+        let write = |hash: &mut Digester, domain: &str, text: &[u8]| {
+            self.head(hash, domain, Some(&media.normal()));
+            hash.frame(text);
         };
-        match self.selection.filter(|selection| !selection.is_all()) {
+        let scheme = Scheme::CANONICAL_V1;
+        match self.selected() {
             Some(selection) => match canonical::selected_to_vec(self.body, selection) {
-                Some(text) => write("hapax.request.selected.v1", &text),
+                Some(text) => printer.print(scheme, |hash| write(hash, "hapax.request.selected.v1", &text)),
                 None => raw(),
             },
             None => match canonical::to_vec(self.body) {
-                Some(text) => {
-                    let canonical = write("hapax.request.canonical.v1", &text);
-                    canonical.digests().fold(raw(), |print, (scheme, digest)| print.with(scheme, *digest))
-                }
+                Some(text) => printer.add(raw(), scheme, |hash| write(hash, "hapax.request.canonical.v1", &text)),
                 None => raw(),
             },
         }
+    }
+
+    /// What of a JSON body is compared, where that is not all of it.
+    fn selected(&self) -> Option<&'a Selection> {
+        self.selection.filter(|selection| !selection.is_all())
+    }
+
+    fn raw_print(&self, printer: &Printer) -> Fingerprint {
+        printer.print(Scheme::RAW_V1, |hash| self.raw(hash))
     }
 
     fn raw(&self, sink: &mut impl Sink) {

@@ -1,9 +1,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::{Anchor, Fingerprint, Honoured, Id, Millis, Verdict, identity::Key};
+use hapax_core::{
+    Anchor, Fingerprint, Honoured, Id, Millis, Verdict,
+    identity::{Key, RequestPrint},
+};
 use hapax_engine::{
-    Begun, Call, Carrier, Decision, EngineError, KeyKind, Place, Provider, Providers, Ticket, Unprotected, Wait,
+    Begun, Call, Carrier, Decision, EngineError, KeyKind, Place, Provider, Providers, Replayed, Ticket, Unprotected,
+    Wait,
 };
 use http::{HeaderMap, request};
 
@@ -24,6 +28,15 @@ pub struct Asking {
     body: Bytes,
     principal: Option<Arc<str>>,
     activity: bool,
+    /// The answer, where it was found before the whole print was taken. Such a question is answered, never begun.
+    at_hand: Option<Replayed>,
+}
+
+/// How a request is known.
+pub(super) enum Named {
+    Given(Key),
+    /// By what it asks for.
+    ByItself(Fingerprint),
 }
 
 /// What a look says.
@@ -56,18 +69,22 @@ impl Asking {
         guard: &Guard,
         resolved: &Arc<Resolved>,
         head: &request::Parts,
-        body: Bytes,
+        body: &Bytes,
         caller: &Caller,
-        endpoint: &str,
-        (key, kind): (Key, KeyKind),
-        print: Fingerprint,
+        named: Named,
+        request: &RequestPrint<'_>,
     ) -> Result<Self, EngineError> {
         let rules = &guard.inner.rules;
+        let (key, kind, print) = match named {
+            Named::Given(key) => (key, KeyKind::Given, None),
+            Named::ByItself(print) => (Key::automatic(&print), KeyKind::Automatic, Some(print)),
+        };
         let mut call = match &caller.activity {
             Some(activity) => activity_call(guard, caller, activity),
             None => {
                 let mut scope = guard.inner.engine.on(&rules.surface).tenant(&caller.tenant);
                 if resolved.per_endpoint {
+                    let endpoint = caller.endpoint.as_deref().unwrap_or_else(|| head.uri.path());
                     scope = scope.within("endpoint", &scope_part(head.method.as_str(), endpoint));
                 }
                 if let Some(principal) = caller.principal.as_deref().filter(|_| rules.per_principal) {
@@ -76,7 +93,7 @@ impl Asking {
                 scope.with_key(key).key_kind(kind)
             }
         };
-        call = call.fingerprinted(print).effect(rules.effect);
+        call = call.effect(rules.effect);
         // An activity is judged by the policy of its own surface.
         if caller.activity.is_none() {
             call = call.under(&resolved.judging);
@@ -87,15 +104,23 @@ impl Asking {
         if let Some(principal) = &caller.principal {
             call = call.principal(principal);
         }
+        // Mostly a duplicate is the same bytes again. Then its answer is at hand, and the canonical form is not needed.
+        let printer = guard.inner.engine.printer();
+        let as_sent = if print.is_none() { request.as_sent(printer) } else { None };
+        let at_hand = as_sent.as_ref().and_then(|print| call.at_hand(print));
+        if at_hand.is_none() {
+            call = call.fingerprinted(print.unwrap_or_else(|| request.whole(as_sent, printer)));
+        }
         let operation = call.id()?;
         Ok(Self {
             guard: guard.clone(),
             resolved: Arc::clone(resolved),
             call,
             operation,
-            body,
+            body: body.clone(),
             principal: caller.principal.clone(),
             activity: caller.activity.is_some(),
+            at_hand,
         })
     }
 
@@ -122,7 +147,10 @@ impl Asking {
 
     /// Answers what is decided, under way or in doubt, from memory or by one read. It waits for an attempt under way as
     /// long as the policy says, and writes nothing.
-    pub async fn peek(&self, head: &request::Parts) -> Peek {
+    pub async fn peek(&mut self, head: &request::Parts) -> Peek {
+        if let Some(replayed) = self.at_hand.take() {
+            return Peek::Answer(self.told(head, Begun::Replay(replayed)).await);
+        }
         match self.call.peek().await {
             Ok(Some(begun)) => Peek::Answer(self.told(head, begun).await),
             // A store that does not answer is the begin's affair: it knows what the policy says of that.
@@ -137,7 +165,10 @@ impl Asking {
 
     /// As [`Asking::begin`], but it waits for nobody. The question comes back where an attempt is under way: whoever holds
     /// something that others need lets go of it, and has [`Asking::peek`] wait.
-    pub async fn begin_at_once(self: Box<Self>, head: &request::Parts) -> Result<Begin, Box<Self>> {
+    pub async fn begin_at_once(mut self: Box<Self>, head: &request::Parts) -> Result<Begin, Box<Self>> {
+        if let Some(replayed) = self.at_hand.take() {
+            return Ok(Begin::Answer(self.told(head, Begun::Replay(replayed)).await));
+        }
         match self.call.clone().wait(Wait::No).decide().await {
             Ok(Decision::Told(Begun::Told(Verdict::InFlight { .. }))) => Err(self),
             decided => Ok(self.begun(head, decided).await),
@@ -145,7 +176,10 @@ impl Asking {
     }
 
     /// Asks for the right to run it: the first durable write.
-    pub async fn begin(self, head: &request::Parts) -> Begin {
+    pub async fn begin(mut self, head: &request::Parts) -> Begin {
+        if let Some(replayed) = self.at_hand.take() {
+            return Begin::Answer(self.told(head, Begun::Replay(replayed)).await);
+        }
         let decided = self.call.clone().decide().await;
         self.begun(head, decided).await
     }

@@ -20,12 +20,8 @@ mod told;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::{
-    Id,
-    identity::{Key, RequestPrint},
-    policy::Mode,
-};
-use hapax_engine::{Engine, KeyKind, Policies};
+use hapax_core::{Id, identity::RequestPrint, policy::Mode};
+use hapax_engine::{Engine, Policies};
 use http::{Method, Response, request};
 use parking_lot::RwLock;
 
@@ -36,6 +32,8 @@ use crate::{
     resolved::Resolved,
     rules::{Limits, Rules, RulesError},
 };
+
+use asking::Named;
 
 pub use asking::{Asking, Begin, Peek};
 pub use running::{Lease, Running, mark_unprotected};
@@ -165,36 +163,30 @@ impl Guard {
             }
         };
         let endpoint = caller.endpoint.as_deref().unwrap_or_else(|| head.uri.path());
-        let print = || {
-            let names: Vec<&str> = resolved.query_names.iter().map(String::as_str).collect();
-            let content_type = head.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
-            let content_type = content_type.map(String::from_utf8_lossy);
-            let mut print = RequestPrint::new(head.method.as_str(), endpoint)
-                .query_without(head.uri.query().unwrap_or_default(), &names)
-                .body(&body);
-            for (name, value) in &caller.path {
-                print = print.path_parameter(name, value);
-            }
-            if let Some(content_type) = &content_type {
-                print = print.content_type(content_type);
-            }
-            if let Some(selection) = &resolved.selection {
-                print = print.selection(selection);
-            }
-            print.print(self.inner.engine.printer())
-        };
-        let (key, print) = match found {
-            Found::Key(key) => ((key, KeyKind::Given), print()),
-            Found::Automatic => {
-                let print = print();
-                ((Key::automatic(&print), KeyKind::Automatic), print)
-            }
+        let names: Vec<&str> = resolved.query_names.iter().map(String::as_str).collect();
+        let content_type = head.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+        let content_type = content_type.map(String::from_utf8_lossy);
+        let mut request = RequestPrint::new(head.method.as_str(), endpoint)
+            .query_without(head.uri.query().unwrap_or_default(), &names)
+            .body(&body);
+        for (name, value) in &caller.path {
+            request = request.path_parameter(name, value);
+        }
+        if let Some(content_type) = &content_type {
+            request = request.content_type(content_type);
+        }
+        if let Some(selection) = &resolved.selection {
+            request = request.selection(selection);
+        }
+        let named = match found {
+            Found::Key(key) => Named::Given(key),
+            Found::Automatic => Named::ByItself(request.print(self.inner.engine.printer())),
             Found::Nothing if resolved.required && !self.only_notes(head, "key missing") => {
                 return Asked::Answer(self.key_missing());
             }
             Found::Nothing => return Asked::Pass(unchanged),
         };
-        match Asking::new(self, &resolved, head, body, caller, endpoint, key, print) {
+        match Asking::new(self, &resolved, head, &body, caller, named, &request) {
             Ok(asking) => Asked::Ask(Box::new(asking)),
             Err(_) if self.only_notes(head, "not recordable") => Asked::Pass(unchanged),
             Err(error) => Asked::Answer(self.unavailable(&error, None)),

@@ -130,7 +130,9 @@ async fn what_the_gateway_makes_up_follows_the_class_under_every_preset() {
                 (_, false) => StateName::InDoubt,
             };
             assert_eq!(route.left_behind(&head).await, expected, "{}, {effect}", preset.name());
-            let Asked::Ask(asking) = route.guard.ask(&head, Bytes::new(), &route.caller) else { panic!("not asked") };
+            let Asked::Ask(mut asking) = route.guard.ask(&head, Bytes::new(), &route.caller) else {
+                panic!("not asked")
+            };
             if expected == StateName::InDoubt {
                 assert!(matches!(asking.peek(&head).await, Peek::Answer(told) if told.status() == 409));
             }
