@@ -424,6 +424,28 @@ pub async fn an_activity_is_undone_with_what_its_provider_answered(stage: &Stage
     assert_eq!(*refunded.lock(), [1, 0]);
 }
 
+/// A provider answers with an amount that no double holds. Whoever pays it back pays back all of it.
+pub async fn an_inverse_gets_every_digit_of_what_was_paid(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "bank:charge" };
+    let charge = engine.activity("acme", &place).in_turn(&turn).compensated_from_outcome("refund", "/paid/0");
+    let answer = r#"{"paid": [12345678901234567890.15]}"#;
+    charge.perform(move |_| async move { Ok(Answered::new(201, answer)) }).await.unwrap();
+    let refunded: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&refunded);
+    let refund = Compensations::default().on("refund", Effect::Unsafe, move |undo| {
+        let seen = Arc::clone(&seen);
+        async move {
+            seen.lock().push(undo.input::<Box<serde_json::value::RawValue>>()?.get().to_owned());
+            Ok(())
+        }
+    });
+    assert_eq!(plan_of(group.unwind(&refund).await.unwrap()).0, Unwinding::Completed);
+    assert_eq!(*refunded.lock(), ["12345678901234567890.15"]);
+}
+
 /// A person sees to the last step that was left: nothing is to be undone any more, so nothing is held any longer.
 pub async fn a_plan_whose_last_step_was_seen_to_lets_its_group_go(stage: &Stage) {
     let world = stage.world().await;
