@@ -36,7 +36,6 @@ async fn activities_that_need_no_list() {
     activities::passing_failures_may_be_tried_again_and_doubtful_ones_may_not(&stage).await;
     activities::what_was_not_sent_leaves_nothing_and_what_was_lost_leaves_a_doubt(&stage).await;
     activities::a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_beyond(&stage).await;
-    activities::a_lost_charge_is_not_forgotten_over_a_later_call_that_came_to_nothing(&stage).await;
     activities::a_business_key_comes_before_the_place(&stage).await;
     activities::ids_of_other_systems_are_taken_over_by_their_recipe(&stage).await;
     activities::a_stream_is_recorded_by_its_start_and_its_end(&stage).await;
