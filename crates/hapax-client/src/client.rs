@@ -67,7 +67,7 @@ impl Client {
 
     /// Something to be done once: a surface, and the key that names the intent.
     pub fn operation(&self, surface: impl Into<String>, key: impl Into<String>) -> Operation {
-        Operation::new(self.clone(), surface.into(), key.into())
+        Operation::new(self.clone(), &surface.into(), &key.into())
     }
 
     pub async fn start(&self, ticket: &Ticket) -> Result<Stepped, Error> {

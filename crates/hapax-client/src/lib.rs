@@ -27,6 +27,7 @@ mod once;
 mod operation;
 #[cfg(feature = "tls")]
 mod tls;
+mod wanted;
 mod wire;
 
 pub use client::Client;

@@ -80,7 +80,7 @@ fn unknown() -> Outcome {
 }
 
 /// Renews at a third of the lease. A failed renewal is no reason to stop an effect under way: its end may still be told.
-async fn keep(client: &Client, ticket: &Ticket) -> std::convert::Infallible {
+pub(crate) async fn keep(client: &Client, ticket: &Ticket) -> std::convert::Infallible {
     let pause = Duration::from_millis((ticket.lease_ms / 3).max(1));
     loop {
         tokio::time::sleep(pause).await;

@@ -2,9 +2,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    agents::fresh_nonce,
     client::Client,
     error::Error,
+    wanted::Wanted,
     wire::{Outcome, Replay, Ticket, Verdict},
 };
 
@@ -50,78 +50,62 @@ pub enum Begun {
 pub struct Operation {
     pub(crate) client: Client,
     /// Where the right to run it is asked for.
-    path: String,
-    wanted: Value,
-    problem: Option<String>,
+    path: &'static str,
+    wanted: Wanted,
+    scope: Vec<Value>,
 }
 
 impl Operation {
-    pub(crate) fn new(client: Client, surface: String, key: String) -> Self {
-        let wanted = json!({ "surface": surface, "key": key, "scope": [] });
-        Self::at(client, "/v1/operations:begin".to_owned(), wanted)
+    pub(crate) fn new(client: Client, surface: &str, key: &str) -> Self {
+        Self::at(client, "/v1/operations:begin", Wanted::default().with("surface", &surface).with("key", &key))
     }
 
-    /// Something that is begun elsewhere than other operations: a tool, a beat.
-    pub(crate) const fn at(client: Client, path: String, wanted: Value) -> Self {
-        Self { client, path, wanted, problem: None }
+    /// Something that is begun elsewhere than other operations: a tool, a beat, a job.
+    pub(crate) const fn at(client: Client, path: &'static str, wanted: Wanted) -> Self {
+        Self { client, path, wanted, scope: Vec::new() }
     }
 
-    pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
-        self.wanted[name] = value;
-        self
-    }
-
-    pub(crate) fn wrong(mut self, problem: String) -> Self {
-        self.problem = Some(problem);
+    pub(crate) fn with(mut self, name: &'static str, value: &(impl Serialize + ?Sized)) -> Self {
+        self.wanted = self.wanted.with(name, value);
         self
     }
 
     /// Narrows the scope: the same key under another value is another operation.
     pub fn within(mut self, label: &str, value: &str) -> Self {
-        if let Some(parts) = self.wanted["scope"].as_array_mut() {
-            parts.push(json!({ "label": label, "value": value }));
-        }
+        self.scope.push(json!({ "label": label, "value": value }));
+        self.wanted = self.wanted.with("scope", &self.scope);
         self
     }
 
-    /// Guards the key by what is asked under it.
-    pub fn request(mut self, request: &impl Serialize) -> Self {
-        match serde_json::to_value(request) {
-            Ok(value) => self.wanted["request"] = value,
-            Err(error) => self.problem = Some(error.to_string()),
-        }
-        self
+    /// Guards the key by what is asked under it, digit by digit: a number longer than the types of this language hold comes
+    /// as a `&RawValue`.
+    pub fn request(self, request: &(impl Serialize + ?Sized)) -> Self {
+        self.with("request", request)
     }
 
-    pub fn effect(mut self, effect: Effect) -> Self {
-        self.wanted["effect"] = effect.name().into();
-        self
+    pub fn effect(self, effect: Effect) -> Self {
+        self.with("effect", effect.name())
     }
 
     pub fn lease(mut self, lease: std::time::Duration) -> Self {
-        self.wanted["lease_ms"] = json!(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+        self.wanted = self.wanted.with_time("lease_ms", lease);
         self
     }
 
     /// How long to wait for another's attempt.
     pub fn wait(mut self, most: std::time::Duration) -> Self {
-        self.wanted["wait_ms"] = json!(u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
+        self.wanted = self.wanted.with_time("wait_ms", most);
         self
     }
 
     /// Begin without the effect being under way: *start* comes before it.
-    pub fn not_started(mut self) -> Self {
-        self.wanted["started"] = false.into();
-        self
+    pub fn not_started(self) -> Self {
+        self.with("started", &false)
     }
 
     /// Asks for the right to run it. A lost answer is asked for again with the same nonce, and gives the same ticket.
-    pub async fn begin(mut self) -> Result<Begun, Error> {
-        if let Some(problem) = self.problem {
-            return Err(Error::Unexpected(problem));
-        }
-        self.wanted["nonce"] = fresh_nonce()?.into();
-        Ok(match self.client.post(&self.path, &self.wanted).await? {
+    pub async fn begin(self) -> Result<Begun, Error> {
+        Ok(match self.client.post(self.path, &self.wanted.asked()?).await? {
             Verdict::Execute(ticket) => Begun::Execute(ticket),
             Verdict::Replay(replay) => Begun::Replay(replay),
             Verdict::JoinedFailure(joined) => Begun::JoinedFailure(joined.outcome),

@@ -62,7 +62,7 @@ impl Jobs {
 
     /// The call of a submission, for whoever begins it here and completes it elsewhere.
     pub fn call(&self, key: &str) -> Result<Call, ClientKeyError> {
-        let key = ClientKey::parse(key)?.key();
-        Ok(self.engine.surface("job").tenant(&self.tenant).with_key(key).effect(Effect::Unsafe))
+        let key = ClientKey::parse(key)?;
+        Ok(self.engine.surface("job").tenant(&self.tenant).key(key).effect(Effect::Unsafe))
     }
 }

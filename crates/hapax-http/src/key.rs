@@ -63,16 +63,17 @@ pub(crate) fn anywhere(resolved: &Resolved, head: &request::Parts, body: &[u8]) 
         }
     }
     match carried.found()? {
-        Found::Nothing => made(resolved, json.as_ref()),
+        Found::Nothing => made(resolved, body),
         found @ (Found::Key(_) | Found::Automatic) => Ok(found),
     }
 }
 
-fn made(resolved: &Resolved, json: Option<&Value>) -> Result<Found, String> {
+fn made(resolved: &Resolved, body: &[u8]) -> Result<Found, String> {
     for source in &resolved.sources {
         match source {
             Source::Template(template) => {
-                return template.key(json.unwrap_or(&Value::Null)).map(Found::Key).map_err(|error| error.to_string());
+                // From its text: a number that was read first has lost the digits that tell two long orders apart.
+                return template.key_of_json(body).map(Found::Key).map_err(|error| error.to_string());
             }
             Source::Automatic => return Ok(Found::Automatic),
             Source::Header(_) | Source::Query(_) | Source::Pointer(_) => {}

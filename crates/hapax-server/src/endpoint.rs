@@ -45,7 +45,7 @@ pub(crate) enum Name {
     PageScript,
     /// The queue between agents.
     A2a(a2a::Act),
-    /// Groups, activities, beats, memos, compensation.
+    /// Groups, activities, beats, memos, compensation, jobs.
     Agents(agents::Name),
 }
 

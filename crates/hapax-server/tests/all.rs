@@ -10,6 +10,8 @@ mod api;
 mod audit;
 mod books;
 mod client_once;
+mod client_streams;
+mod jobs;
 mod limits;
 mod metrics;
 mod neighbours;

@@ -29,7 +29,10 @@ class Daemon:
         flags = ["serve", "--listen", f"127.0.0.1:{self.port}", "--admin", self.admin, "--store", store, "--log", "warn"]
         self.process = subprocess.Popen([BINARY, *flags], stderr=subprocess.PIPE, text=True, cwd=self.directory)
         assert self.process.stderr is not None
+        # What is odd about its policies comes first.
         line = self.process.stderr.readline()
+        while line.startswith("hapax: warning"):
+            line = self.process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
         assert found, line
         self.port = found[1]

@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 import threading
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import hapax
-from conftest import Daemon
+from conftest import BINARY, Daemon
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -25,7 +26,6 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
         ("supersede", "refunded: 456, and only that"),
         ("saga", "undone: the last booking first, each once"),
         ("messages", "delivered 12 times, handled: [b'order 1', b'order 2']"),
-        ("job_submit", "submitted 5 times by two clients and a restarted one, accepted once"),
         ("memo", "never used again: what a rule of today might see otherwise, and results of tools"),
     ],
 )
@@ -39,6 +39,20 @@ def test_the_example_tells_its_story(daemon: Daemon, story: str, last: str) -> N
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.splitlines()[-1] == last
+
+
+def test_the_example_of_jobs_kills_its_daemon_and_its_client_and_each_job_is_accepted_once() -> None:
+    """It needs a daemon of its own, to kill it half-way."""
+    example = str(EXAMPLES / "job_submit.py")
+    run = subprocess.run([sys.executable, example, BINARY], capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0, run.stdout + run.stderr
+    told = run.stdout.splitlines()
+    assert told[-1] == "the daemon was killed twice and the client once: each job was accepted once"
+    killed, back = (told.index(f"  the daemon is {fate}") for fate in ("killed while one of them accepts it", "back"))
+    heard = told.index("  all four hear: job 1")
+    died = told.index("the client died before it could say that it was accepted")
+    assert killed < back < heard < died, told
+    assert any(line.startswith("the client is back: job 2, attempt 2") for line in told[died:]), told
 
 
 REFUND = {"name": "refund", "business_key": "order:{args.order}", "narrative": ["/why"], "effect": "unsafe"}
@@ -65,6 +79,26 @@ def test_a_restarted_turn_and_the_one_it_replaced_get_one_refund(client: hapax.C
         caller.join()
     assert refunds == [1]
     assert answers == [{"refund": 1}] * 4
+
+
+def test_two_amounts_that_differ_in_the_twentieth_digit_are_two_intents(client: hapax.Client) -> None:
+    pay = {"name": "pay", "business_key": "pay:{args.amount}"}
+    pay_order = {"name": "pay", "business_key": "order:{args.order}"}
+    first, second = 12345678901234567890, 12345678901234567891
+    for amount in (first, second):
+        with client.tool(pay, {"amount": amount}) as op:
+            assert op.first, f"{amount} was taken for another"
+    with client.tool(pay_order, {"order": 1, "amount": first}) as op:
+        op.result = first
+    with pytest.raises(hapax.Mismatch):
+        with client.tool(pay_order, {"order": 1, "amount": second}):
+            raise AssertionError("it must not run")
+    with client.tool(pay_order, {"order": 1, "amount": first}) as op:
+        assert op.result == first
+    # JSON has no decimals of its own: rather refused before anything is asked than rounded.
+    with pytest.raises(TypeError, match="Decimal"):
+        with client.tool(pay, {"amount": Decimal("12345678901234567890.10")}):
+            raise AssertionError("it must not run")
 
 
 def test_a_superseded_turn_starts_nothing_and_is_reported(client: hapax.Client, daemon: Daemon) -> None:

@@ -1,13 +1,13 @@
 //! Undoing what a group did: the last start first, each once, whatever dies when.
 
 use hapax_core::{
-    Effect, StateName,
+    Body, Effect, Nonce, Outcome, OutcomeClass, StateName,
     command::{Posture, Release, Resolution, Resolve},
     group::GroupPhase,
     plan::{StepState, Unwinding},
 };
 use hapax_engine::{
-    Answered, Call, Classified, Compensations, Engine, GroupHandle, NoAnswer, Place, Progress, Turn, UndoError,
+    Answered, Begun, Call, Classified, Compensations, Engine, GroupHandle, NoAnswer, Place, Progress, Turn, UndoError,
     UnwindOptions, Unwound,
 };
 use parking_lot::Mutex;
@@ -398,6 +398,32 @@ pub async fn a_member_that_is_run_again_is_undone_once(stage: &Stage) {
     assert_eq!(id(&engine, "k"), lost.id());
 }
 
+/// A booking's start is recorded twice: the answer to the first was lost. It fails, is tried again and so recorded once more.
+/// Two processes undo the group at once, and one more after them: the booking is cancelled once.
+pub async fn an_inverse_that_is_recorded_twice_is_run_once(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    let booking = || member(&engine, "k", &turn).compensated_by("undo", &2);
+    let mut tickets = Vec::new();
+    for _ in 0..2 {
+        let Begun::Execute(ticket) = booking().begin_with(Nonce([7; 16])).await.unwrap() else { panic!("it is new") };
+        tickets.push(ticket);
+    }
+    assert_eq!(tickets[0].token(), tickets[1].token());
+    let failed = Outcome::new(OutcomeClass::RetryableFailure, Body::Empty);
+    assert!(tickets[1].fail(&engine, failed).await.unwrap().is_done());
+    pay(booking(), "K").await.unwrap();
+    let undone: Arc<Undone> = Arc::default();
+    let inverses = inverses(&undone, Effect::Unsafe);
+    let other = world.engine().group("acme", "trip").unwrap();
+    let at_once = async { tokio::join!(unwinding(&group, &inverses), unwinding(&other, &inverses)) };
+    let _either = soon(at_once).await;
+    let (state, steps) = plan_of(soon(other.unwind(&inverses)).await.unwrap());
+    assert_eq!((state, steps), (Unwinding::Completed, vec![(2, StepState::Done)]));
+    assert_eq!(*undone.asked.lock(), [2]);
+}
+
 /// What undoes a charge needs the charge's id, which the provider gave: it is in the body of its answer, not beside it.
 pub async fn an_activity_is_undone_with_what_its_provider_answered(stage: &Stage) {
     let world = stage.world().await;
@@ -422,6 +448,28 @@ pub async fn an_activity_is_undone_with_what_its_provider_answered(stage: &Stage
     let (state, steps) = plan_of(group.unwind(&refund).await.unwrap());
     assert_eq!((state, steps), (Unwinding::Completed, vec![(2, StepState::Done), (1, StepState::Done)]));
     assert_eq!(*refunded.lock(), [1, 0]);
+}
+
+/// A provider answers with an amount that no double holds. Whoever pays it back pays back all of it.
+pub async fn an_inverse_gets_every_digit_of_what_was_paid(stage: &Stage) {
+    let world = stage.world().await;
+    let engine = world.engine();
+    let (group, turn) = group(&engine, "trip").await;
+    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "bank:charge" };
+    let charge = engine.activity("acme", &place).in_turn(&turn).compensated_from_outcome("refund", "/paid/0");
+    let answer = r#"{"paid": [12345678901234567890.15]}"#;
+    charge.perform(move |_| async move { Ok(Answered::new(201, answer)) }).await.unwrap();
+    let refunded: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&refunded);
+    let refund = Compensations::default().on("refund", Effect::Unsafe, move |undo| {
+        let seen = Arc::clone(&seen);
+        async move {
+            seen.lock().push(undo.input::<Box<serde_json::value::RawValue>>()?.get().to_owned());
+            Ok(())
+        }
+    });
+    assert_eq!(plan_of(group.unwind(&refund).await.unwrap()).0, Unwinding::Completed);
+    assert_eq!(*refunded.lock(), ["12345678901234567890.15"]);
 }
 
 /// A person sees to the last step that was left: nothing is to be undone any more, so nothing is held any longer.

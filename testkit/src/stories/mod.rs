@@ -103,7 +103,9 @@ macro_rules! stories {
                 an_inverse_is_remembered_as_long_as_its_group_is_undone
                 c9_not_applied_is_not_enough_while_the_owner_may_wake
                 a_member_that_is_run_again_is_undone_once
+                an_inverse_that_is_recorded_twice_is_run_once
                 an_activity_is_undone_with_what_its_provider_answered
+                an_inverse_gets_every_digit_of_what_was_paid
                 a_plan_whose_last_step_was_seen_to_lets_its_group_go
                 undoing_one_group_leaves_what_another_did_alone
                 a_call_of_no_group_is_neither_fenced_nor_undone_by_the_one_before_it

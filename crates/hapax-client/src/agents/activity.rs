@@ -1,11 +1,14 @@
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use super::{fresh_nonce, group::Turn};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::group::Turn;
 use crate::{
     client::Client,
     error::Error,
     operation::Effect,
+    wanted::Wanted,
     wire::{Stepped, Ticket},
 };
 
@@ -34,8 +37,8 @@ pub struct Outgoing {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Replayed {
-    answer: Answer,
+pub(super) struct Replayed {
+    pub(super) answer: Answer,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -79,14 +82,15 @@ struct RunEffects {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Activity {
-    client: Client,
-    wanted: Value,
-    provider: String,
+    pub(super) client: Client,
+    pub(super) wanted: Wanted,
+    pub(super) provider: String,
 }
 
 impl Client {
     pub fn activity(&self, run: &str, node: &str, ordinal: u64, provider: &str) -> Activity {
-        let wanted = json!({ "run": run, "node": node, "ordinal": ordinal, "provider": provider });
+        let wanted = Wanted::default().with("run", run).with("node", node);
+        let wanted = wanted.with("ordinal", &ordinal).with("provider", provider);
         Activity { client: self.clone(), wanted, provider: provider.to_owned() }
     }
 
@@ -105,25 +109,42 @@ impl Client {
 
 impl Activity {
     /// Knows the call by what it does for the business, wherever it is asked for.
-    pub fn business_key(mut self, key: &str) -> Self {
-        self.wanted["business_key"] = key.into();
+    pub fn business_key(self, key: &str) -> Self {
+        self.with("business_key", key)
+    }
+
+    /// Guards the call by what is asked of the provider.
+    pub fn request(self, request: &(impl Serialize + ?Sized)) -> Self {
+        self.with("request", request)
+    }
+
+    pub fn effect(self, effect: Effect) -> Self {
+        self.with("effect", effect.name())
+    }
+
+    pub fn in_turn(self, turn: &Turn) -> Self {
+        self.with("turn", turn)
+    }
+
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.wanted = self.wanted.with_time("lease_ms", lease);
         self
     }
 
-    pub fn effect(mut self, effect: Effect) -> Self {
-        self.wanted["effect"] = effect.name().into();
+    /// How long to wait for another's call.
+    pub fn wait(mut self, most: Duration) -> Self {
+        self.wanted = self.wanted.with_time("wait_ms", most);
         self
     }
 
-    pub fn in_turn(mut self, turn: &Turn) -> Self {
-        self.wanted["turn"] = json!(turn);
+    pub(super) fn with(mut self, name: &'static str, value: &(impl Serialize + ?Sized)) -> Self {
+        self.wanted = self.wanted.with(name, value);
         self
     }
 
     /// Asks for the right to make the call.
-    pub async fn claim(mut self) -> Result<Claimed, Error> {
-        self.wanted["nonce"] = fresh_nonce()?.into();
-        Ok(match self.client.post("/v1/activities:claim", &self.wanted).await? {
+    pub async fn claim(self) -> Result<Claimed, Error> {
+        Ok(match self.client.post("/v1/activities:claim", &self.wanted.asked()?).await? {
             Verdict::Execute(outgoing) => Claimed::Call(outgoing),
             Verdict::Replay(replayed) => Claimed::Answered(replayed.answer),
             Verdict::JoinedFailure(replayed) => Claimed::JoinedFailure(replayed.answer),
@@ -132,7 +153,16 @@ impl Activity {
 
     /// Records what the provider answered; its status decides whether that is final.
     pub async fn answered(&self, outgoing: &Outgoing, answer: &Answer) -> Result<Stepped, Error> {
-        let said = json!({ "token": outgoing.ticket.token, "provider": self.provider, "answer": answer });
-        self.client.post(&format!("/v1/activities/{}:answer", outgoing.ticket.operation), &said).await
+        answered(&self.client, &self.provider, outgoing, answer).await
     }
+}
+
+pub(super) async fn answered(
+    client: &Client,
+    provider: &str,
+    outgoing: &Outgoing,
+    answer: &Answer,
+) -> Result<Stepped, Error> {
+    let said = json!({ "token": outgoing.ticket.token, "provider": provider, "answer": answer });
+    client.post(&format!("/v1/activities/{}:answer", outgoing.ticket.operation), &said).await
 }

@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::group::Turn;
-use crate::{client::Client, error::Error, operation::Operation};
+use crate::{client::Client, error::Error, operation::Operation, wanted::Wanted};
 
 /// One beat of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -83,7 +83,7 @@ impl Session {
 
     /// The answer of a sealed beat, to be made once.
     pub fn answer(&self, beat: &Beat) -> Operation {
-        let wanted = json!({ "session": self.name, "beat": beat.beat });
-        Operation::at(self.client.clone(), "/v1/beats:begin".to_owned(), wanted)
+        let wanted = Wanted::default().with("session", &self.name).with("beat", &beat.beat);
+        Operation::at(self.client.clone(), "/v1/beats:begin", wanted)
     }
 }

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::fresh_nonce;
-use crate::{client::Client, error::Error, operation::Operation};
+use crate::{client::Client, error::Error, operation::Operation, wanted::Wanted};
 
 /// One epoch of a group: what calls are made in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -131,30 +131,37 @@ impl Group {
     }
 }
 
+/// What undoes an effect, with its input.
+#[derive(Serialize)]
+struct UndoneBy<'a, T: ?Sized> {
+    name: &'a str,
+    input: &'a T,
+}
+
 impl Operation {
     /// Makes it a member of this turn: once a newer turn has begun it is not started any more.
     pub fn in_turn(self, turn: &Turn) -> Self {
-        self.with("turn", json!(turn))
+        self.with("turn", turn)
     }
 
     /// Declares what undoes it, with an input that is known now.
-    pub fn compensated_by(self, name: &str, input: &impl Serialize) -> Self {
-        match serde_json::to_value(input) {
-            Ok(input) => self.with("compensation", json!({ "name": name, "input": input })),
-            Err(error) => self.wrong(error.to_string()),
-        }
+    pub fn compensated_by(self, name: &str, input: &(impl Serialize + ?Sized)) -> Self {
+        self.with("compensation", &UndoneBy { name, input })
     }
 
     /// Declares what undoes it, with an input that its outcome holds: where this JSON pointer points.
     pub fn compensated_from_outcome(self, name: &str, pointer: &str) -> Self {
-        self.with("compensation", json!({ "name": name, "from_outcome": pointer }))
+        self.with("compensation", &json!({ "name": name, "from_outcome": pointer }))
     }
 }
 
 impl Client {
     /// A tool, by its declaration; `turn` bounds what counts as the same action.
-    pub fn tool(&self, declaration: Value, args: Value, turn: Option<&Turn>) -> Operation {
-        let wanted = json!({ "declaration": declaration, "args": args, "turn": turn });
-        Operation::at(self.clone(), "/v1/tools:begin".to_owned(), wanted)
+    ///
+    /// The arguments go as they are written. Where a model sent them as text, hand on that text (`&RawValue`): a `Value` has
+    /// rounded a long amount already, and two amounts that round alike would be one intent.
+    pub fn tool(&self, declaration: &Value, args: &(impl Serialize + ?Sized), turn: Option<&Turn>) -> Operation {
+        let wanted = Wanted::default().with("declaration", declaration).with("args", args).with("turn", &turn);
+        Operation::at(self.clone(), "/v1/tools:begin", wanted)
     }
 }

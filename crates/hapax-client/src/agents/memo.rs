@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
-use crate::{client::Client, error::Error};
+use crate::{client::Client, error::Error, wanted::Wanted};
 
 /// What a computation was made of.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -45,7 +45,7 @@ pub enum MemoAnswer<T> {
 struct Looked {
     answer: String,
     reason: String,
-    value: Option<Value>,
+    value: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ impl Memos {
         let Looked { answer, reason, value } = self.client.post("/v1/memos:look_up", &said).await?;
         let value = match value {
             None => return Ok(MemoAnswer::Recompute { reason }),
-            Some(value) => serde_json::from_value(value).map_err(|error| Error::Unexpected(error.to_string()))?,
+            Some(value) => serde_json::from_str(value.get()).map_err(|error| Error::Unexpected(error.to_string()))?,
         };
         Ok(match answer.as_str() {
             "reuse" => MemoAnswer::Reuse { value, reason },
@@ -99,11 +99,8 @@ impl Memos {
         value: &impl Serialize,
         producer: Option<&str>,
     ) -> Result<bool, Error> {
-        let said = json!({
-            "reuse_decl": self.declared, "phase": phase, "input": input, "dependencies": on,
-            "value": serde_json::to_value(value).map_err(|error| Error::Unexpected(error.to_string()))?,
-            "producer": producer,
-        });
-        Ok(self.client.post::<Kept>("/v1/memos:keep", &said).await?.kept)
+        let said = Wanted::default().with("reuse_decl", &self.declared).with("phase", phase).with("input", input);
+        let said = said.with("dependencies", on).with("value", value).with("producer", &producer);
+        Ok(self.client.post::<Kept>("/v1/memos:keep", &said.whole()?).await?.kept)
     }
 }

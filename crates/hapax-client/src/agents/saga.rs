@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{fresh_nonce, group::Group};
 use crate::{
@@ -40,9 +40,28 @@ pub struct Inverse {
     pub ticket: Ticket,
     pub ordinal: u64,
     pub name: String,
-    pub input: Value,
+    /// As its effect wrote it, digit by digit; [`Inverse::input_as`] reads it.
+    #[serde(skip)]
+    pub input: Box<RawValue>,
     /// The effect that it undoes.
     pub undoes: String,
+}
+
+impl Inverse {
+    pub fn input_as<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        read(self.input.get())
+    }
+}
+
+/// Apart from the rest: what is sorted by its tag is read as numbers, and those round.
+#[derive(Deserialize)]
+struct Input {
+    #[serde(default)]
+    input: Box<RawValue>,
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| Error::Unexpected(error.to_string()))
 }
 
 /// What is to be done next.
@@ -68,7 +87,12 @@ impl Group {
     /// Claims the next inverse. `known` names what this process knows how to do, with its class.
     pub async fn next_inverse(&self, known: &[(&str, Effect)]) -> Result<Next, Error> {
         let inverses: BTreeMap<&str, &str> = known.iter().map(|(name, effect)| (*name, effect.name())).collect();
-        self.undo("next", json!({ "inverses": inverses, "nonce": fresh_nonce()? })).await
+        let told: Box<RawValue> = self.undo("next", json!({ "inverses": inverses, "nonce": fresh_nonce()? })).await?;
+        let mut next: Next = read(told.get())?;
+        if let Next::Run(inverse) = &mut next {
+            inverse.input = read::<Input>(told.get())?.input;
+        }
+        Ok(next)
     }
 
     /// Undoes what the group has done, the last start first. It can be said again, by any process, until it is over.
@@ -117,7 +141,7 @@ impl Group {
         self.undo("retry", json!({ "ordinal": ordinal, "note": note })).await
     }
 
-    async fn undo<T: serde::de::DeserializeOwned>(&self, verb: &str, said: Value) -> Result<T, Error> {
+    async fn undo<T: DeserializeOwned>(&self, verb: &str, said: Value) -> Result<T, Error> {
         self.client.post(&format!("/v1/compensations/{}:{verb}", self.id), &said).await
     }
 }

@@ -7,6 +7,7 @@
 mod declare;
 mod next;
 mod plan;
+mod pointed;
 mod run;
 
 use std::{collections::HashMap, fmt, future::Future, sync::Arc, time::Duration};

@@ -14,7 +14,9 @@ use hapax_core::{
     record::About,
 };
 use hapax_store::StoreError;
+use serde_json::value::RawValue;
 
+use super::pointed::pointed;
 use crate::{
     activity::{self, Answered},
     engine::{Engine, Inner},
@@ -194,10 +196,11 @@ impl Inner {
             .filter(|outcome| is_wrapped(record, outcome))
             .and_then(|_| Answered::body_in(&bytes))
             .unwrap_or(bytes);
-        let Ok(value) = serde_json::from_slice::<serde_json::Value>(&bytes) else {
+        let Ok(json) = serde_json::from_slice::<&RawValue>(&bytes) else {
             return Ok(Err("the outcome that should hold its input is no JSON"));
         };
-        Ok(value.pointer(pointer).map(|found| Bytes::from(found.to_string())).ok_or("the outcome lacks its input"))
+        let found = pointed(json, pointer).map(|found| Bytes::from(found.get().to_owned()));
+        Ok(found.ok_or("the outcome lacks its input"))
     }
 }
 

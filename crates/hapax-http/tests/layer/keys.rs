@@ -94,6 +94,19 @@ async fn a_template_makes_the_key_out_of_the_body() {
     assert_eq!(app.calls(), 2);
 }
 
+/// Two order numbers that are one and the same to a double name two orders: the second is not refused as the first's retry.
+#[tokio::test]
+async fn a_template_keeps_every_digit_of_a_long_number() {
+    let template = Template::parse("refund:{order}").unwrap();
+    let policy = policy(|policy| policy.key.source = Some(vec![KeySource::Template(template)]));
+    let app = app(policy, Dialect::Ietf).await;
+    for order in ["123456789012345678901", "123456789012345678902", "1234567890123456789.1", "1234567890123456789.2"] {
+        assert_eq!(app.send(post("/refunds"), format!(r#"{{"order":{order}}}"#)).await.code(), 201, "{order}");
+        assert!(app.send(post("/refunds"), format!(r#"{{"order": {order} }}"#)).await.is_replay(), "{order}");
+    }
+    assert_eq!(app.calls(), 4);
+}
+
 /// The route's word, then the policy's, then the dialect's.
 #[tokio::test]
 async fn a_policy_overrides_the_dialect_and_a_route_the_policy() {

@@ -1,5 +1,5 @@
 use hapax_core::{
-    Id, Outcome, Recorded, State, Token,
+    Outcome, Recorded,
     identity::{Field, Recipe, RecipeError},
 };
 use hapax_engine::{
@@ -7,15 +7,15 @@ use hapax_engine::{
     stream_end,
 };
 
-use super::{may_use, turn_of};
+use super::{
+    finish::{finished, seen, token_of},
+    may_use, turn_of,
+};
 use crate::{
-    api::{
-        Found, Undone, effect_of, given_out, lease_of, nonce_of, noted, refused_because, said, told, undone, wait_of,
-    },
+    api::{Found, Undone, effect_of, given_out, lease_of, nonce_of, noted, refused_because, said, undone, wait_of},
     app::{App, Asked, Caller},
     http::{Reply, answer, json},
     problem::{Problem, store_down},
-    records,
     wire::{
         ActivityAnswer, ActivityReplay, ActivityRequest, ActivityTicket, ActivityVerdicts, AnswerRequest, EffectRow,
         FieldWire, RecipeWire, RunEffects, StreamAgain, StreamEndRequest, StreamFinished, StreamWhole,
@@ -233,36 +233,6 @@ fn whole_stream(whole: &StreamWhole) -> Result<Outcome, Problem> {
             Err(Problem::bad_request("a stream has a status from 100 to 599 and a digest of 64 hexadecimal digits"))
         }
     }
-}
-
-fn token_of(text: &str) -> Result<Token, Problem> {
-    let wrong = "`token` is not one that a claim has given: a number, a dot, 32 digits";
-    Token::parse(text).ok_or_else(|| Problem::bad_request(wrong))
-}
-
-/// The record of a call, as far as it is the caller's to see.
-async fn seen(app: &App, caller: &Caller, id: &Id) -> Result<records::Seen, Problem> {
-    let seen = records::read(&app.engine, id).await.map_err(|_| store_down())?;
-    seen.filter(|seen| caller.sees(&seen.record.about.tenant, &seen.record.about.surface))
-        .ok_or_else(Problem::unknown_operation)
-}
-
-async fn finished(
-    app: &App,
-    caller: &Caller,
-    id: &Id,
-    token: Token,
-    seen: &records::Seen,
-    outcome: Outcome,
-) -> Result<Reply, Problem> {
-    let stepped = match app.tickets.get(id, token, caller) {
-        Some(ticket) => ticket.finish(&app.engine, outcome).await?,
-        None => app.engine.finish(id, token, outcome).await?,
-    };
-    if matches!(&seen.record.state, State::Pending(_)) && stepped.is_done() {
-        app.tickets.drop(id, token);
-    }
-    told(id, stepped, true)
 }
 
 pub(super) async fn of_run(app: &App, asked: Asked) -> Result<Reply, Problem> {

@@ -214,4 +214,27 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         schema::<wire::SettleRequest>,
         &[(200, "What to tell the broker.", Content::Json(schema::<wire::SettleWire>))],
     ),
+    post(
+        Name::SubmitJob,
+        "/v1/jobs:submit",
+        "Submit a job under the key that its client gave it.",
+        schema::<wire::JobRequest>,
+        VERDICTS,
+    ),
+    post(
+        Name::ReportJob,
+        "/v1/jobs/{id}:report",
+        "Whether the job was accepted, and the answer to whoever submits it again.",
+        schema::<wire::JobReport>,
+        &[
+            (200, "It is recorded.", Content::Json(schema::<wire::StepAnswer>)),
+            (409, "The token no longer counts, or it was decided otherwise.", Content::Problem),
+        ],
+    ),
+    get(
+        Name::ShowJob,
+        "/v1/jobs/{id}",
+        "A job as it stands.",
+        &[(200, "The job.", Content::Json(schema::<wire::JobWire>))],
+    ),
 ];

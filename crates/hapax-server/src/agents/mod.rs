@@ -1,4 +1,4 @@
-//! Groups, activities, tools, beats, memos and compensation over the API: what agents and workflows ask a daemon for.
+//! Groups, activities, tools, beats, memos, compensation and jobs over the API: what agents and workflows ask a daemon for.
 //!
 //! As everywhere here a handler reads, asks the engine and says what it said. Whatever is named by its id was made by
 //! somebody: a stranger's reads as if it were not there.
@@ -8,7 +8,9 @@ mod beats;
 mod bus;
 mod compensations;
 mod endpoints;
+mod finish;
 mod groups;
+mod jobs;
 mod memos;
 mod problems;
 mod tools;
@@ -53,6 +55,9 @@ pub(crate) enum Name {
     RetryInverse,
     Deliver,
     Settle,
+    SubmitJob,
+    ReportJob,
+    ShowJob,
 }
 
 impl Name {
@@ -70,7 +75,10 @@ impl Name {
             | Self::ShowPlan
             | Self::NextInverse
             | Self::Deliver
-            | Self::Settle => true,
+            | Self::Settle
+            | Self::SubmitJob
+            | Self::ReportJob
+            | Self::ShowJob => true,
             Self::CreateGroup
             | Self::Supersede
             | Self::Fork
@@ -115,6 +123,9 @@ pub(crate) async fn answer(app: &App, name: Name, asked: Asked) -> Result<Reply,
         Name::RetryInverse => compensations::retry(app, asked).await,
         Name::Deliver => bus::deliver(app, asked).await,
         Name::Settle => bus::settle(app, asked).await,
+        Name::SubmitJob => jobs::submit(app, asked).await,
+        Name::ReportJob => jobs::report(app, asked).await,
+        Name::ShowJob => jobs::show(app, asked).await,
     }
 }
 

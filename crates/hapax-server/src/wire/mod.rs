@@ -9,6 +9,7 @@ mod compensation;
 mod event;
 mod explain;
 mod group;
+mod job;
 mod list;
 mod memo;
 mod outcome;
@@ -38,6 +39,7 @@ pub use group::{
     AbsorbRequest, CommitPointWire, DoneWire, ForkRequest, GroupRequest, GroupWire, MayWire, NothingRequest,
     ReportedWire, StartWire, SupersedeRequest, SupersededWire, TurnWire,
 };
+pub use job::{JobEnd, JobReport, JobRequest, JobWire};
 pub use list::{OperationPage, OperationRow};
 pub use memo::{DependenciesWire, InputWire, KeepRequest, KeptWire, LookUpRequest, MemoWire};
 pub use outcome::{OutcomeError, OutcomeWire, class_name};

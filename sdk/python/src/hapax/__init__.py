@@ -33,9 +33,11 @@ from ._errors import (
 )
 from ._groups import Group, Plan, PlanStep, Reported, Turn, Undo, undone_by, undone_from_outcome
 from ._groups import Superseded as SupersededTurn
+from ._jobs import Job, JobView
 from ._keys import KeyGenerator, NoKey
 from ._memos import Dependencies, Input, Memo, Memos
 from ._once import Once
+from ._streams import Stream, StreamEnd
 
 
 def once(
@@ -69,6 +71,8 @@ __all__ = [
     "InDoubt",
     "InFlight",
     "Input",
+    "Job",
+    "JobView",
     "JoinedFailure",
     "KeyGenerator",
     "Memo",
@@ -90,6 +94,8 @@ __all__ = [
     "Retryable",
     "Session",
     "Settle",
+    "Stream",
+    "StreamEnd",
     "Superseded",
     "SupersededTurn",
     "Task",

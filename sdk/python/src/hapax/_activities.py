@@ -6,13 +6,17 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ._client import Client, _times
-from ._errors import JoinedFailure, NoEffect, NotRecorded, Refused, Retryable
+from ._errors import HapaxError, JoinedFailure, NoEffect, NotRecorded, Retryable
 from ._groups import Turn
-from ._once import _asked, _in_thread
+from ._lease import Lease, _in_thread
+from ._once import _asked
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Activity:
             wanted["turn"] = turn.wire()
         self._wanted = {**wanted, **_times(more.get("lease"), more.get("wait"))}
         self._told: dict[str, Any] = {}
+        self._lease: Lease | None = None
         self.answer: Answer | None = None
 
     @property
@@ -80,22 +85,30 @@ class Activity:
     def operation(self) -> str:
         return str(self._told["operation"])
 
-    def __enter__(self) -> Activity:
+    def __enter__(self) -> Self:
         self._begun(self._client.begin(self._wanted, "/v1/activities:claim"))
+        if self.first:
+            self._lease = Lease(self._client, self._told).keep()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._lease is not None:
+            self._lease.let_go()
         self._end(error)
 
-    async def __aenter__(self) -> Activity:
+    async def __aenter__(self) -> Self:
         self._begun(await _asked(self._client, lambda: self._client.begin(self._wanted, "/v1/activities:claim")))
+        if self.first:
+            self._lease = Lease(self._client, self._told).keep_async()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._lease is not None:
+            self._lease.let_go()
         await asyncio.shield(_in_thread(self._client._ends, self._end, error))
 
     def _begun(self, told: dict[str, Any]) -> None:
@@ -122,6 +135,6 @@ class Activity:
                 self._client.step(operation, "fail", token=token)
             else:
                 self._client.step(operation, "fail", token=token, outcome={"class": "unknown"})
-        except Refused as refused:
+        except HapaxError as refused:
             if error is None:
                 raise NotRecorded(f"the call was made, but its answer was not taken: {refused}") from refused

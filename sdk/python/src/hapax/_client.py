@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from ._beats import Session
     from ._bus import DeadLetters, Guard
     from ._groups import Group, Turn
+    from ._jobs import Job, JobView
     from ._memos import Memos
     from ._once import Once
+    from ._streams import Stream
 
 Effect = Literal["pure", "idempotent", "compensatable", "irreversible", "unsafe"]
 
@@ -107,6 +109,12 @@ class Client:
 
         return Activity(self, run, node, provider, ordinal, more)
 
+    def stream(self, run: str, node: str, provider: str, *, ordinal: int = 0, **more: Any) -> Stream:
+        """As `activity`, for a call whose answer is a stream: its start and its end are recorded, and not its body."""
+        from ._streams import Stream
+
+        return Stream(self, run, node, provider, ordinal, more)
+
     def effects_of_run(self, run: str) -> Effects:
         """What a run did outside: claimed, completed, released, escaped."""
         from ._activities import effects_of_run
@@ -130,6 +138,25 @@ class Client:
         from ._bus import Guard
 
         return Guard(self, consumer, dead_letters, ack_wait=ack_wait, **more)
+
+    def job(
+        self,
+        key: str,
+        job: Any,
+        *,
+        effect: Effect = "unsafe",
+        lease: float | None = None,
+        wait: float | None = None,
+    ) -> Job:
+        """A job, submitted under the key that this client gave it (see `KeyGenerator`), as a block around accepting it."""
+        from ._jobs import Job
+
+        return Job(self, {"key": key, "job": job, "effect": effect, **_times(lease, wait)}, "/v1/jobs:submit")
+
+    def job_by_id(self, operation: str) -> JobView:
+        from ._jobs import job_by_id
+
+        return job_by_id(self, operation)
 
     def begin(self, wanted: Mapping[str, Any], path: str = "/v1/operations:begin") -> dict[str, Any]:
         """Asks for the right to run it. The nonce is fresh, and the same in every repetition of this one call."""

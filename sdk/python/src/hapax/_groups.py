@@ -11,7 +11,8 @@ from typing import Any
 
 from ._client import Client, Effect, _times
 from ._errors import NoEffect, Rejected, Retryable
-from ._once import Once, _in_thread
+from ._lease import _in_thread
+from ._once import Once
 
 # How long an inverse that failed for now rests.
 _AGAIN = 0.2

@@ -7,12 +7,12 @@ import base64
 import json
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from types import TracebackType
 from typing import Any
 
 from ._client import Client
 from ._errors import FailedBefore, HapaxError, JoinedFailure, NoEffect, NotKept, NotRecorded, Rejected, Retryable
+from ._lease import Lease, _in_thread
 
 
 class Once:
@@ -31,9 +31,7 @@ class Once:
         # A ticket that was given out already.
         self._given = given
         self._ticket: dict[str, Any] | None = None
-        self._stop = threading.Event()
-        self._keeper: threading.Thread | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._lease: Lease | None = None
         self.result: Any = None
 
     @property
@@ -64,16 +62,14 @@ class Once:
     def __enter__(self) -> Once:
         self._begun(self._ask())
         if self._ticket is not None:
-            self._keeper = threading.Thread(target=self._keep, daemon=True, name="hapax-renew")
-            self._keeper.start()
+            self._lease = Lease(self._client, self._ticket).keep()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._keeper is not None:
-            self._stop.set()
-            self._keeper.join()
+        if self._lease is not None:
+            self._lease.let_go()
         self._end(error)
 
     # The same, for asyncio. The calls themselves wait in threads, so that the loop does not.
@@ -81,14 +77,14 @@ class Once:
     async def __aenter__(self) -> Once:
         self._begun(await _asked(self._client, self._ask))
         if self._ticket is not None:
-            self._renewing = asyncio.create_task(self._keep_async())
+            self._lease = Lease(self._client, self._ticket).keep_async()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._renewing is not None:
-            self._renewing.cancel()
+        if self._lease is not None:
+            self._lease.let_go()
         # A cancelled task still says how it ended.
         await asyncio.shield(_in_thread(self._client._ends, self._end, error))
 
@@ -143,27 +139,6 @@ class Once:
         except HapaxError:
             pass
 
-    def _pause(self) -> float:
-        assert self._ticket is not None
-        return max(0.001, float(self._ticket["lease_ms"]) / 3000)
-
-    def _renew(self) -> None:
-        assert self._ticket is not None
-        try:
-            self._client.step(self._ticket["operation"], "renew", token=self._ticket["token"])
-        except HapaxError:
-            # No reason to stop an effect under way: its end may still be told.
-            pass
-
-    def _keep(self) -> None:
-        while not self._stop.wait(self._pause()):
-            self._renew()
-
-    async def _keep_async(self) -> None:
-        while True:
-            await asyncio.sleep(self._pause())
-            await _in_thread(self._client._ends, self._renew)
-
 
 class _Asking:
     """A begin in a thread, whose caller may be cancelled before there is an answer. A right to run it that comes then is
@@ -209,11 +184,6 @@ async def _asked(client: Client, ask: Callable[[], dict[str, Any]]) -> dict[str,
         asking.leave()
         raise
     return told
-
-
-async def _in_thread(threads: Executor, call: Callable[..., Any], *args: Any) -> Any:
-    """Not in the loop's own threads: there, those who wait for an answer would keep the one who has it from giving it."""
-    return await asyncio.get_running_loop().run_in_executor(threads, call, *args)
 
 
 def _value(outcome: Mapping[str, Any]) -> Any:
