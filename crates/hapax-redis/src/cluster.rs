@@ -24,11 +24,11 @@ use crate::{
     address::Address,
     batch::Batch,
     error::{Call, OpenError},
+    invocation::Invocation,
     keys::BUCKETS,
     link::{Failed, Links},
     options::Options,
     reach::Reach,
-    script::Script,
     servers::is_cluster,
     slot,
 };
@@ -103,20 +103,16 @@ impl Cluster {
         &self,
         call: Call,
         bucket: usize,
-        script: Script,
-        fill: &(dyn Fn(&mut Cmd) + Sync),
+        invocation: &Invocation<'_>,
     ) -> Result<Value, StoreError> {
         let mut node = self.home(call, bucket).await?;
-        let mut answer = node.run(script, fill).await;
+        let mut answer = node.run(invocation, true).await;
         for _ in 0..MOST_TURNS {
             let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
             answer = if asking {
-                let mut command = redis::cmd("EVAL");
-                command.arg(script.text());
-                fill(&mut command);
-                next.send_asking(command).await
+                next.send_asking(invocation.in_full(true)).await
             } else {
-                next.run(script, fill).await
+                next.run(invocation, true).await
             };
             node = next;
         }

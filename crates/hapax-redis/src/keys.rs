@@ -44,6 +44,16 @@ impl Keys {
         self.in_bucket(usize::from(id.0[0]), name)
     }
 
+    /// Of the bucket's highest version, and what no index has yet.
+    pub(crate) fn head(&self, id: &Id) -> Vec<u8> {
+        self.of(id, b"h")
+    }
+
+    /// Never there.
+    pub(crate) fn guard(&self, id: &Id) -> Vec<u8> {
+        self.of(id, b"-")
+    }
+
     pub(crate) fn in_bucket(&self, bucket: usize, name: &[u8]) -> Vec<u8> {
         join(self.bases.get(bucket).map_or(&[], Vec::as_slice), name, &[])
     }

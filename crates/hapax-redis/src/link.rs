@@ -18,6 +18,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     error::{Call, When, store_error},
+    invocation::Invocation,
     options::Options,
     reach::Reach,
     script::Script,
@@ -93,20 +94,17 @@ impl Links {
     }
 
     /// Runs a script of ours. A server that does not know it yet has done nothing, and is sent the whole of it.
-    pub(crate) async fn run(&self, script: Script, fill: &(dyn Fn(&mut Cmd) + Sync)) -> Result<Value, Failed> {
+    pub(crate) async fn run(&self, call: &Invocation<'_>, in_cluster: bool) -> Result<Value, Failed> {
         let (link, mut connection) = self.connection().await?;
-        let digest = connection.digests.get(script.place()).map_or("", String::as_str);
+        let digest = connection.digests.get(call.script.place()).map_or("", String::as_str);
         let mut command = redis::cmd("EVALSHA");
         command.arg(digest);
-        fill(&mut command);
+        call.fill(&mut command, in_cluster);
         self.sent.fetch_add(1, Relaxed);
         // An error of the server's comes as a value.
         let mut answer = connection.wire.req_packed_command(&command).await.and_then(Value::extract_error);
         if answer.as_ref().is_err_and(|error| error.code() == Some("NOSCRIPT")) {
-            let mut command = redis::cmd("EVAL");
-            command.arg(script.text());
-            fill(&mut command);
-            answer = connection.wire.req_packed_command(&command).await;
+            answer = connection.wire.req_packed_command(&call.in_full(in_cluster)).await;
         }
         seen(link, &connection, answer)
     }

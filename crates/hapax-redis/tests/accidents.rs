@@ -144,9 +144,9 @@ async fn wake_ups_do_not_wait_for_the_marks_of_all_who_wait() {
 async fn a_clock_that_went_back_repeats_no_version() {
     let redis = Redis::forgetful();
     let store = open(redis.port()).await;
-    let bucket = format!("hapax:{{{:02x}}}h", id(1).0[0]);
+    let head = format!("hapax:{{{:02x}}}h", id(1).0[0]);
     let ahead = 4_000_000_000_000_000_u64;
-    assert!(redis.say(&format!("SET {bucket} {ahead}")).starts_with("+OK"));
+    assert!(redis.say(&format!("SET {head} ={ahead:016}{:013}", 0)).starts_with("+OK"));
     let (first, _) = put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
     let (second, _) = put(store.as_ref(), &id(1), first, None).await;
     let (third, _) = put(store.as_ref(), &id(1), second, Some(numbered(2))).await;

@@ -1,0 +1,55 @@
+//! A write leaves what the indexes have to learn in the head of its bucket, where a later one settles several of them at once.
+//! Whoever is about to read an index does so first.
+
+use std::sync::Arc;
+
+use hapax_core::Id;
+use hapax_store::{Store, StoreError};
+use tokio::task::JoinSet;
+
+use crate::{batch::Batch, error::Call, invocation::Invocation, keys::BUCKETS, script::Script, store::RedisStore};
+
+/// A mark of the layout, the highest version, until when somebody waits; entries follow.
+pub(crate) const HEAD: usize = 30;
+
+impl RedisStore {
+    /// All that was written before this call is in the indexes when it answers.
+    pub(crate) async fn settle(&self, call: Call) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        for bucket in 0..BUCKETS {
+            batch.add(bucket, "STRLEN").arg(self.keys.in_bucket(bucket, b"h"));
+        }
+        let lengths: Vec<usize> = self.servers.ask_all(call, &batch).await?;
+        let unsettled: Vec<u8> =
+            (0..=u8::MAX).zip(lengths).filter(|(_, length)| *length > HEAD).map(|one| one.0).collect();
+        // All at once: they share what is read and written in one go.
+        let mut under_way = JoinSet::new();
+        for bucket in unsettled {
+            let anywhere = Id([bucket; 32]);
+            let (head, guard) = (self.keys.head(&anywhere), self.keys.guard(&anywhere));
+            let servers = Arc::clone(&self.servers);
+            under_way.spawn(async move {
+                let settle = Invocation { script: Script::Settle, keys: &[&head], guard: Some(&guard), args: &|_| () };
+                servers.run::<u64>(call, bucket, &settle).await
+            });
+        }
+        while let Some(ended) = under_way.join_next().await {
+            let given_up = || StoreError::Unavailable { store: self.name(), reason: "a call was given up".into() };
+            ended.map_err(|_| given_up())??;
+        }
+        Ok(())
+    }
+
+    /// The highest version of a bucket, from its head.
+    pub(crate) fn highest(&self, head: &[u8]) -> Result<u64, StoreError> {
+        match head.get(..17) {
+            None if head.is_empty() => Ok(0),
+            Some([b'=', digits @ ..]) => self.number(digits, "the head of a bucket"),
+            Some(_) | None => Err(StoreError::Corrupt {
+                store: self.name(),
+                place: "the head of a bucket".into(),
+                reason: "it is in a layout that this program does not know".into(),
+            }),
+        }
+    }
+}
