@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use hapax_core::{BodyId, Id};
 
 use crate::error::OpenError;
@@ -7,8 +9,8 @@ pub(crate) const BUCKETS: usize = 256;
 /// Where things lie. All keys of a bucket have one hash tag, so that a cluster keeps them in one slot.
 #[derive(Clone)]
 pub(crate) struct Keys {
-    bases: Vec<Vec<u8>>,
-    channel: Vec<u8>,
+    bases: Arc<[Vec<u8>]>,
+    channel: Arc<[u8]>,
 }
 
 impl std::fmt::Debug for Keys {
@@ -24,7 +26,7 @@ impl Keys {
             return Err(OpenError::Prefix { prefix: prefix.to_owned(), reason });
         }
         let base = |bucket: usize| format!("{prefix}{{{bucket:02x}}}").into_bytes();
-        Ok(Self { bases: (0..BUCKETS).map(base).collect(), channel: format!("{prefix}!").into_bytes() })
+        Ok(Self { bases: (0..BUCKETS).map(base).collect(), channel: format!("{prefix}!").into_bytes().into() })
     }
 
     /// What all keys look like and no other: for `SCAN`.

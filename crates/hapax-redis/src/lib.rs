@@ -44,6 +44,7 @@ mod servers;
 mod settle;
 mod slot;
 mod store;
+mod swaps;
 mod value;
 mod watch;
 

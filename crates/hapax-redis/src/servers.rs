@@ -66,6 +66,11 @@ impl Servers {
         Ok(Self { name, shape, sent })
     }
 
+    /// One server has all buckets.
+    pub(crate) const fn is_one(&self) -> bool {
+        matches!(self.shape, Shape::One(_))
+    }
+
     pub(crate) fn round_trips(&self) -> u64 {
         self.sent.load(Relaxed)
     }

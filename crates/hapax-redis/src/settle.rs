@@ -27,9 +27,16 @@ impl RedisStore {
         for bucket in unsettled {
             let anywhere = Id([bucket; 32]);
             let (head, guard) = (self.keys.head(&anywhere), self.keys.guard(&anywhere));
-            let servers = Arc::clone(&self.servers);
+            let (servers, memory) = (Arc::clone(&self.servers), self.removal_memory);
             under_way.spawn(async move {
-                let settle = Invocation { script: Script::Settle, keys: &[&head], guard: Some(&guard), args: &|_| () };
+                let settle = Invocation {
+                    script: Script::Settle,
+                    keys: &[&head],
+                    guard: Some(&guard),
+                    args: &|command| {
+                        command.arg(memory.0);
+                    },
+                };
                 servers.run::<u64>(call, bucket, &settle).await
             });
         }

@@ -17,6 +17,7 @@ use crate::{
     options::Options,
     script::Script,
     servers::Servers,
+    swaps::{self, Swaps, Wanted},
     value,
     watch::Listener,
 };
@@ -29,7 +30,8 @@ pub struct RedisStore {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) listener: Mutex<Option<Listener>>,
     durability: RwLock<Durability>,
-    removal_memory: Millis,
+    pub(crate) removal_memory: Millis,
+    swaps: Arc<Swaps>,
 }
 
 impl RedisStore {
@@ -43,13 +45,16 @@ impl RedisStore {
         let keys = Keys::new(prefix)?;
         let servers = Arc::new(Servers::open(address, &options).await?);
         let durability = servers.durability().await?;
+        // Longer than any server runs is for ever, and must not run over beside a stamp.
+        let removal_memory = options.removal_memory.clamp(Millis(1), Millis(value::LARGEST / 2));
         Ok(Self {
             servers,
             keys,
             waiters: Arc::default(),
             listener: Mutex::default(),
             durability: RwLock::new(durability),
-            removal_memory: options.removal_memory.max(Millis(1)),
+            removal_memory,
+            swaps: Swaps::new(options.connections),
         })
     }
 
@@ -105,18 +110,16 @@ impl RedisStore {
             let most = Envelope::MOST_ENTRIES;
             return Err(self.unsupported(format!("{count} index entries in one record, at most {most} are kept")));
         }
-        let (record, head, guard) = (self.keys.record(id), self.keys.head(id), self.keys.guard(id));
         let tail = next.as_ref().map(value::tail).unwrap_or_default();
-        let dues = next.as_ref().map_or_else(|| value::removal_dues(self.removal_memory), value::dues);
-        let swap = Invocation {
-            script: Script::Swap,
-            keys: &[&record, &head],
-            guard: Some(&guard),
-            args: &|command| {
-                command.arg(self.keys.channel()).arg(&expected.0.to_be_bytes()).arg(&tail).arg(&dues);
-            },
+        let wanted = Wanted::new(&self.keys, id, expected, tail);
+        let answer = if self.servers.is_one() {
+            self.swaps.take_part(&self.servers, &self.keys, self.removal_memory, wanted).await?
+        } else {
+            let guard = self.keys.guard(id);
+            let mut answers =
+                swaps::send(&self.servers, &self.keys, self.removal_memory, &[wanted], Some(&guard)).await?;
+            answers.pop().unwrap_or(Value::Nil)
         };
-        let (answer,): (Value,) = self.servers.run(Call::Write("swap"), id.0[0], &swap).await?;
         self.swapped(id, answer)
     }
 

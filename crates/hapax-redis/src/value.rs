@@ -1,7 +1,7 @@
 //! What is stored under a record's key, and what is told to the script about its index entries.
 
 use bytes::Bytes;
-use hapax_core::{Millis, Stamp, Tag, Version};
+use hapax_core::{Stamp, Tag, Version};
 use hapax_store::{Counted, Due, Envelope, List, Snapshot, wire};
 
 /// Scores are floating point numbers: whole ones are exact up to here. A moment beyond it is three hundred thousand years
@@ -21,22 +21,6 @@ fn tags(envelope: &Envelope, into: &mut Vec<u8>) {
         into.extend_from_slice(&entry.tag.0);
         into.extend_from_slice(&entry.order.to_be_bytes());
     }
-}
-
-/// When somebody should look, as the script settles it: lease end, expiry, doubt.
-pub(crate) fn dues(envelope: &Envelope) -> [u8; 19] {
-    let mut dues = [0; 19];
-    dues[..9].copy_from_slice(&moment(envelope.lease_end));
-    dues[9..18].copy_from_slice(&moment(envelope.expiry));
-    dues[18] = if envelope.in_doubt { b'1' } else { b'0' };
-    dues
-}
-
-/// For so long its version is remembered.
-pub(crate) fn removal_dues(memory: Millis) -> [u8; 19] {
-    let mut dues = *b"+\0\0\0\0\0\0\0\0-\0\0\0\0\0\0\0\00";
-    dues[1..9].copy_from_slice(&memory.0.min(LARGEST / 2).to_be_bytes());
-    dues
 }
 
 fn moment(due: Option<Due>) -> [u8; 9] {
@@ -70,11 +54,14 @@ const fn letter(counted: Counted) -> u8 {
     }
 }
 
-/// What the script stores behind version and stamp.
+/// What the script stores behind version and stamp: dues, tags, the envelope.
 pub(crate) fn tail(envelope: &Envelope) -> Vec<u8> {
     let encoded = wire::encode(envelope);
-    let mut tail = Vec::with_capacity(35 + 25 * envelope.entries.len() + encoded.len());
+    let mut tail = Vec::with_capacity(54 + 25 * envelope.entries.len() + encoded.len());
     tail.extend_from_slice(&[0, 0]);
+    tail.extend_from_slice(&moment(envelope.lease_end));
+    tail.extend_from_slice(&moment(envelope.expiry));
+    tail.push(if envelope.in_doubt { b'1' } else { b'0' });
     tags(envelope, &mut tail);
     // At most eight lists.
     let length = (tail.len() - 2) as u16;
