@@ -13,6 +13,7 @@ use std::{
             Ordering::{Relaxed, SeqCst},
         },
     },
+    time::Duration,
 };
 
 use hapax_store::StoreError;
@@ -34,6 +35,8 @@ use crate::{
 };
 
 const NO_MASTER: &str = "not every slot has a master; wait, or look at `redis-cli --cluster check`";
+/// Between two looks at a slot that is half moved.
+const HALF_MOVED: Duration = Duration::from_millis(20);
 /// So often one call is sent on to somebody else.
 const MOST_TURNS: usize = 4;
 
@@ -72,6 +75,26 @@ impl Drop for Unanswered<'_> {
     }
 }
 
+/// How long a call waits for a slot that is half here and half there. The server has done nothing, so it may be said again.
+struct Patience {
+    left: Duration,
+}
+
+impl Patience {
+    /// As long as for an answer: a slow move is an outage of its bucket.
+    const fn of(options: &Options) -> Self {
+        Self { left: options.answer_timeout }
+    }
+
+    /// Whether it is worth another try.
+    async fn wait(&mut self) -> bool {
+        let Some(left) = self.left.checked_sub(HALF_MOVED) else { return false };
+        self.left = left;
+        tokio::time::sleep(HALF_MOVED).await;
+        true
+    }
+}
+
 impl Cluster {
     pub(crate) fn new(address: Address, options: &Options, sent: Arc<AtomicU64>) -> Self {
         Self {
@@ -105,29 +128,41 @@ impl Cluster {
         bucket: usize,
         invocation: &Invocation<'_>,
     ) -> Result<Value, StoreError> {
-        let mut node = self.home(call, bucket).await?;
-        let mut answer = node.run(invocation, true).await;
-        for _ in 0..MOST_TURNS {
-            let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
-            answer = if asking {
-                next.send_asking(invocation.in_full(true)).await
-            } else {
-                next.run(invocation, true).await
-            };
-            node = next;
+        let mut patience = Patience::of(&self.options);
+        loop {
+            let mut node = self.home(call, bucket).await?;
+            let mut answer = node.run(invocation, true).await;
+            for _ in 0..MOST_TURNS {
+                let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
+                answer = if asking {
+                    next.send_asking(invocation.in_full(true)).await
+                } else {
+                    next.run(invocation, true).await
+                };
+                node = next;
+            }
+            match answer {
+                Err(failed) if failed.is_half_moved() && patience.wait().await => {}
+                answer => return answer.map_err(|failed| self.told(&node, call, &failed)),
+            }
         }
-        answer.map_err(|failed| self.told(&node, call, &failed))
     }
 
     pub(crate) async fn send(&self, call: Call, bucket: usize, command: &Cmd) -> Result<Value, StoreError> {
-        let mut node = self.home(call, bucket).await?;
-        let mut answer = node.send(command).await;
-        for _ in 0..MOST_TURNS {
-            let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
-            answer = if asking { next.send_asking(command.clone()).await } else { next.send(command).await };
-            node = next;
+        let mut patience = Patience::of(&self.options);
+        loop {
+            let mut node = self.home(call, bucket).await?;
+            let mut answer = node.send(command).await;
+            for _ in 0..MOST_TURNS {
+                let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
+                answer = if asking { next.send_asking(command.clone()).await } else { next.send(command).await };
+                node = next;
+            }
+            match answer {
+                Err(failed) if failed.is_half_moved() && patience.wait().await => {}
+                answer => return answer.map_err(|failed| self.told(&node, call, &failed)),
+            }
         }
-        answer.map_err(|failed| self.told(&node, call, &failed))
     }
 
     /// One round trip to each server that is concerned, all at once. Whatever is sent this way may be said again.

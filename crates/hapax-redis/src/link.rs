@@ -53,6 +53,11 @@ impl Failed {
     pub(crate) fn is_elsewhere(&self) -> bool {
         is_lost(&self.error) || matches!(self.error.code(), Some("CLUSTERDOWN" | "MOVED"))
     }
+
+    /// Of a slot on its way to another server some keys are here, some there: it has done nothing, and will in a moment.
+    pub(crate) fn is_half_moved(&self) -> bool {
+        self.error.code() == Some("TRYAGAIN")
+    }
 }
 
 #[derive(Debug, Default)]

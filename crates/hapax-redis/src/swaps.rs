@@ -14,6 +14,8 @@ use tokio::{sync::oneshot, time::timeout};
 use crate::{error::Call, invocation::Invocation, keys::Keys, script::Script, servers::Servers};
 
 const CALL: Call = Call::Write("swap");
+/// Calls under way on one connection.
+const EACH: usize = 2;
 /// In one call: it must stay short, nothing else runs on the server meanwhile.
 const MOST: usize = 64;
 /// The last may be longer.
@@ -58,8 +60,8 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Swaps {
-    pub(crate) fn new(most_under_way: usize) -> Arc<Self> {
-        Arc::new(Self { most_under_way, queue: Mutex::default() })
+    pub(crate) fn new(connections: usize) -> Arc<Self> {
+        Arc::new(Self { most_under_way: EACH * connections, queue: Mutex::default() })
     }
 
     /// Whoever is dropped while waiting may be sent all the same, or not.
@@ -121,6 +123,8 @@ impl Drop for Turn {
 async fn take_turns(turn: Turn, servers: Arc<Servers>, keys: Keys, memory: Millis) {
     let mut turn = Some(turn);
     while let Some(own) = &turn {
+        // Whoever the last answers have woken comes along.
+        tokio::task::yield_now().await;
         let (wanted, tells): (Vec<Wanted>, Vec<Told>) = own.take().into_iter().unzip();
         if !wanted.is_empty() {
             let sending = send(&servers, &keys, memory, &wanted, None);

@@ -1,15 +1,18 @@
 //! Several servers: a cluster, and a master that Sentinels watch.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering::SeqCst},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
 };
 
 use crate::common::Shared;
-use hapax_core::{Outcome, Version};
+use hapax_core::{Id, Millis, Outcome, Stamp, Tag, Version};
 use hapax_engine::Begun;
 use hapax_redis::{OpenError, Options, RedisStore};
-use hapax_store::{Durability, Store, conformance};
+use hapax_store::{Changes, Due, Durability, Envelope, Index, Snapshot, Store, StoreError, Swap, conformance};
 use hapax_testkit::{
     RedisCluster, RedisSentinel,
     accidents::{self, call, engine},
@@ -83,6 +86,102 @@ async fn moved(cluster: &RedisCluster, store: &RedisStore) {
     put(store, &free, version, Some(numbered(2))).await;
     assert_eq!(number_in(store.get(&free).await.unwrap().record.as_ref()), Some(2));
     assert!(store.changes(None, 1_000).await.is_ok() && store.usage(hapax_core::Tag([1; 16])).await.is_ok());
+}
+
+/// An operator carries a slot full of records to another master, and back, while four tasks write there. For a long moment
+/// some keys of the bucket are on one server and some on the other: a script that ran then would find half of what it needs,
+/// give out versions anew, or count and list what it cannot see.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_is_carried_over_under_writers_and_nothing_is_lost_or_done_twice() {
+    const SHARED: usize = 40;
+    let cluster = RedisCluster::start();
+    let store = open(&cluster.url()).await;
+    let (slot, bucket) = (13_254, 0x00);
+    let here: Vec<Id> = (1_000..).map(id).filter(|id| id.0[0] == bucket).take(400).collect();
+    let (shared, fresh) = here.split_at(SHARED);
+    let (stop, next) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let written: Arc<Mutex<Vec<(Id, Version)>>> = Arc::default();
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let (store, stop, next, written) = (store.clone(), stop.clone(), next.clone(), written.clone());
+            let (shared, fresh) = (shared.to_vec(), fresh.to_vec());
+            tokio::spawn(async move {
+                while !stop.load(SeqCst) {
+                    let turn = next.fetch_add(1, SeqCst) as usize;
+                    add_one(&store, &shared[turn % SHARED], &written).await;
+                    if let Some(id) = fresh.get(turn / 4).filter(|_| turn.is_multiple_of(4)) {
+                        add_one(&store, id, &written).await;
+                    }
+                }
+            })
+        })
+        .collect();
+    let count = || written.lock().unwrap().len();
+    accidents::eventually("enough was written", async || count() >= 100).await;
+    let cluster = Arc::new(cluster);
+    for (from, to) in [(2, 0), (0, 2)] {
+        let (cluster, reader) = (cluster.clone(), store.clone());
+        let (handle, known) = (tokio::runtime::Handle::current(), shared[0]);
+        let between = move || assert!(handle.block_on(reader.get(&known)).unwrap().record.is_some());
+        // The indexes first, then the head, then records: a write that still finds its own two keys must leave the rest alone.
+        let order = |key: &[u8]| if key.ends_with(b"}h") { 40 } else { key.len() };
+        let carry = move || cluster.carry_slot(slot, (from, to), order, between);
+        let carried = tokio::task::spawn_blocking(carry).await.unwrap();
+        assert!(carried > 20, "{carried}");
+        let before = count();
+        accidents::eventually("it goes on", async || count() >= before + 50).await;
+    }
+    stop.store(true, SeqCst);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let written = written.lock().unwrap().clone();
+    let versions: BTreeSet<Version> = written.iter().map(|one| one.1).collect();
+    assert_eq!(versions.len(), written.len(), "a version came twice");
+    let ids: BTreeSet<Id> = written.iter().map(|one| one.0).collect();
+    for id in &ids {
+        let writes = written.iter().filter(|one| one.0 == *id).count() as u64;
+        assert_eq!(number_in(store.get(id).await.unwrap().record.as_ref()), Some(writes), "{id}");
+    }
+    let (mut listed, mut after) = (BTreeSet::new(), None);
+    loop {
+        let page = store.scan(Index::LeaseEnd { until: Stamp(u64::MAX) }, after.as_ref(), 10_000).await.unwrap();
+        listed.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(listed, ids);
+    assert_eq!(store.usage(Tag([1; 16])).await.unwrap().records, ids.len() as u64);
+    let Changes::Page { items, .. } = store.changes(None, 10_000).await.unwrap() else {
+        panic!("nothing is forgotten")
+    };
+    assert_eq!(items.into_iter().map(|change| change.id).collect::<BTreeSet<_>>(), ids);
+}
+
+/// One more than it held. Only a refusal is tried again: a write of unknown fate would be a failure here.
+async fn add_one(store: &RedisStore, id: &Id, written: &Mutex<Vec<(Id, Version)>>) {
+    let mut held = None;
+    loop {
+        let Snapshot { record, version, .. } = match held.take() {
+            Some(held) => held,
+            None => match store.get(id).await {
+                Ok(held) => held,
+                Err(error) => {
+                    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+                    continue;
+                }
+            },
+        };
+        let more = number_in(record.as_ref()).unwrap_or(0) + 1;
+        let next = Envelope { lease_end: Some(Due::After(Millis::from_mins(1))), ..numbered(more) };
+        match store.swap(id, version, Some(next)).await {
+            Ok(Swap::Swapped { version, .. }) => return written.lock().unwrap().push((*id, version)),
+            Ok(Swap::Conflict(now)) => held = Some(now),
+            Err(error) => assert!(matches!(error, StoreError::Unavailable { .. }), "{error}"),
+        }
+    }
 }
 
 /// A master of the cluster is killed, its replica takes over. The store finds it by itself, whoever waits is woken, and what
