@@ -27,7 +27,7 @@ use crate::{
     error::{Call, OpenError},
     invocation::Invocation,
     keys::BUCKETS,
-    link::{Failed, Links},
+    link::{Failed, Links, is_not_here, said},
     options::Options,
     reach::Reach,
     servers::is_cluster,
@@ -60,7 +60,8 @@ struct Map {
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cluster").field("name", &self.address.name()).finish_non_exhaustive()
+        let known: Vec<String> = self.nodes.read().keys().cloned().collect();
+        f.debug_struct("Cluster").field("name", &self.address.name()).field("known", &known).finish_non_exhaustive()
     }
 }
 
@@ -189,6 +190,9 @@ impl Cluster {
                 answers[place] = value;
             }
         }
+        if answers.iter().filter_map(said).any(is_not_here) {
+            self.forget_map();
+        }
         // A bucket that has moved is asked again whole, so that its commands keep their order.
         let moved: Vec<usize> =
             batch.commands.iter().zip(&answers).filter(|(_, value)| is_sent_on(value)).map(|one| one.0.0).collect();
@@ -251,8 +255,13 @@ impl Cluster {
         if self.stale.swap(false, SeqCst) {
             // Whoever asks may be gone before the answer: then the next one asks.
             let mut unanswered = Unanswered(Some(&self.stale));
-            let map = self.ask_for_map(call).await?;
-            *self.map.write() = Arc::new(map);
+            let map = Arc::new(self.ask_for_map(call).await?);
+            *self.map.write() = Arc::clone(&map);
+            // Who has gone is not asked again, unless the URL names it. Calls under way there come to their own end.
+            let stays = |host: &String, node: &mut Arc<Links>| {
+                self.address.hosts.contains(host) || map.masters.iter().any(|master| Arc::ptr_eq(master, node))
+            };
+            self.nodes.write().retain(stays);
             unanswered.0 = None;
         }
         Ok(Arc::clone(&self.map.read()))
@@ -336,7 +345,7 @@ impl Cluster {
 }
 
 fn is_sent_on(value: &Value) -> bool {
-    matches!(value, Value::ServerError(error) if matches!(error.code(), "MOVED" | "ASK" | "TRYAGAIN"))
+    said(value).is_some_and(|code| matches!(code, "MOVED" | "ASK" | "TRYAGAIN"))
 }
 
 fn text(value: &Value) -> Option<String> {

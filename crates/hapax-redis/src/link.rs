@@ -51,7 +51,7 @@ impl Failed {
 
     /// Whether this server is not the one to ask, now or for a while.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        is_lost(&self.error) || matches!(self.error.code(), Some("CLUSTERDOWN" | "MOVED"))
+        is_lost(&self.error) || self.error.code().is_some_and(is_not_here)
     }
 
     /// Of a slot on its way to another server some keys are here, some there: it has done nothing, and will in a moment.
@@ -134,7 +134,12 @@ impl Links {
         let (link, mut connection) = self.connection().await?;
         self.sent.fetch_add(1, Relaxed);
         let answer = connection.wire.req_packed_commands(pipe, 0, pipe.len()).await;
-        answer.map_err(|error| lost(link, &connection, error))
+        let values = answer.map_err(|error| lost(link, &connection, error))?;
+        // One command is told what would have been told to all: the connection leads to the wrong server.
+        if values.iter().any(|value| said(value).is_some_and(leads_astray)) {
+            link.drop_this(connection.number);
+        }
+        Ok(values)
     }
 
     pub(crate) async fn ask<T: FromRedisValue>(&self, call: Call, command: &Cmd) -> Result<T, StoreError> {
@@ -213,5 +218,19 @@ fn is_lost(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_timeout()
         || error.is_unrecoverable_error()
-        || matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
+        || error.code().is_some_and(leads_astray)
+}
+
+/// The first word of what a server says against a command.
+pub(crate) fn said(value: &Value) -> Option<&str> {
+    if let Value::ServerError(error) = value { Some(error.code()) } else { None }
+}
+
+fn leads_astray(code: &str) -> bool {
+    matches!(code, "READONLY" | "MASTERDOWN" | "LOADING")
+}
+
+/// What a cluster keeps here may be elsewhere.
+pub(crate) fn is_not_here(code: &str) -> bool {
+    leads_astray(code) || matches!(code, "CLUSTERDOWN" | "MOVED")
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use hapax_core::Version;
 use hapax_engine::{BuildError, Engine, Settings};
 use hapax_redis::{OpenError, Options, RedisStore};
-use hapax_store::{BoxFuture, Durability, Store};
+use hapax_store::{BoxFuture, Durability, Store, StoreError};
 use hapax_testkit::{
     Proxy, Redis,
     accidents::{self, ANSWER, HASTY},
@@ -177,6 +177,43 @@ async fn a_server_that_forgot_the_scripts_is_sent_them_again() {
     assert!(redis.say("SCRIPT FLUSH").starts_with("+OK"));
     put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
     assert!(store.get(&id(1)).await.unwrap().record.is_some());
+}
+
+/// The server has become a replica, and of several commands in one go only some are told. The connection is given up: by
+/// the next call the address may lead to the master.
+#[tokio::test]
+async fn a_replica_that_refuses_one_command_of_many_is_left() {
+    let (redis, master) = (Redis::forgetful(), Redis::forgetful());
+    let store = RedisStore::open_with(Options::new(redis.url()).connections(1)).await.unwrap();
+    let connected = || {
+        let said = redis.say("INFO stats");
+        let count = said.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        count.and_then(|count| count.trim().parse::<u64>().ok()).unwrap()
+    };
+    assert!(redis.say(&format!("REPLICAOF 127.0.0.1 {}", master.port())).starts_with("+OK"));
+    assert!(redis.say("CONFIG SET replica-serve-stale-data yes").starts_with("+OK"));
+    let body = hapax_core::BodyId([7; 32]);
+    let error = store.drop_body(body).await.expect_err("a replica is not written to");
+    assert!(error.to_string().contains("READONLY"), "{error}");
+    let before = connected();
+    assert!(store.drop_body(body).await.is_err());
+    // One for each time it was looked at, and one for the new connection.
+    assert_eq!(connected() - before, 2);
+}
+
+/// An older program has written here, and lists its records in another way. Nothing is guessed.
+#[tokio::test]
+async fn an_older_layout_is_refused_and_left_as_it_is() {
+    let redis = Redis::forgetful();
+    let store = open(redis.port()).await;
+    let head = format!("hapax:{{{:02x}}}h", id(1).0[0]);
+    assert!(redis.say(&format!("SET {head} 1763300000000000")).starts_with("+OK"));
+    let error = store.swap(&id(1), Version::NEVER, Some(numbered(1))).await.expect_err("it is not ours to write");
+    let said = error.to_string();
+    assert!(matches!(error, StoreError::Unavailable { .. }) && said.contains("older"), "{said}");
+    assert!(store.get(&id(1)).await.unwrap().record.is_none());
+    assert!(store.changes(None, 10).await.is_err());
+    assert!(redis.say(&format!("GET {head}")).contains("1763300000000000"));
 }
 
 #[tokio::test]
