@@ -133,7 +133,7 @@ fn tell(port: u16, parts: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut first = String::new();
     wire.read_line(&mut first).expect("it answers");
     let first = first.trim_end();
-    let Some(count) = first.strip_prefix('*') else { return vec![first[1..].as_bytes().to_vec()] };
+    let Some(count) = first.strip_prefix('*') else { return vec![first.as_bytes()[1..].to_vec()] };
     let count: usize = count.parse().expect("a number of words");
     (0..count)
         .map(|_| {
