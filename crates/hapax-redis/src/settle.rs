@@ -47,6 +47,16 @@ impl RedisStore {
         Ok(())
     }
 
+    /// Whether an older program has written here, which listed its records in another way.
+    pub(crate) async fn is_of_an_older_layout(&self) -> Result<bool, StoreError> {
+        let mut batch = Batch::default();
+        for bucket in 0..BUCKETS {
+            batch.add(bucket, "GETRANGE").arg(self.keys.in_bucket(bucket, b"h")).arg(0).arg(0);
+        }
+        let marks: Vec<Vec<u8>> = self.servers.ask_all(Call::Read("open"), &batch).await?;
+        Ok(marks.iter().any(|mark| !matches!(mark.as_slice(), [] | [b'='])))
+    }
+
     /// The highest version of a bucket, from its head.
     pub(crate) fn highest(&self, head: &[u8]) -> Result<u64, StoreError> {
         match head.get(..17) {

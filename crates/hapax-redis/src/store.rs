@@ -47,7 +47,7 @@ impl RedisStore {
         let durability = servers.durability().await?;
         // Longer than any server runs is for ever, and must not run over beside a stamp.
         let removal_memory = options.removal_memory.clamp(Millis(1), Millis(value::LARGEST / 2));
-        Ok(Self {
+        let store = Self {
             servers,
             keys,
             waiters: Arc::default(),
@@ -55,7 +55,12 @@ impl RedisStore {
             durability: RwLock::new(durability),
             removal_memory,
             swaps: Swaps::new(options.connections),
-        })
+        };
+        if store.is_of_an_older_layout().await? {
+            let reason = "an older version of Hapax has written here, in a layout that this one does not use; take another prefix";
+            return Err(OpenError::Server { server: store.name(), reason: reason.into() });
+        }
+        Ok(store)
     }
 
     /// Asks the server anew how it is set up.

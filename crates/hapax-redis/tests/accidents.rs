@@ -213,6 +213,8 @@ async fn an_older_layout_is_refused_and_left_as_it_is() {
     assert!(matches!(error, StoreError::Unavailable { .. }) && said.contains("older"), "{said}");
     assert!(store.get(&id(1)).await.unwrap().record.is_none());
     assert!(store.changes(None, 10).await.is_err());
+    let said = RedisStore::open(redis.url()).await.expect_err("nor to open").to_string();
+    assert!(said.contains("HX0132") && said.contains("older"), "{said}");
     assert!(redis.say(&format!("GET {head}")).contains("1763300000000000"));
 }
 

@@ -5,7 +5,7 @@
 -- Answers 1 if the mark was not there.
 local state = redis.call('GET', KEYS[2]) or '=00000000000000000000000000000'
 if string.byte(state) ~= 61 then
-  return redis.error_reply('HXLAYOUT an older program has written here, in a layout that this one does not use')
+  return redis.error_reply('LAYOUT an older program has written here, in a layout that this one does not use')
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -13,7 +13,10 @@ local n = (#ARGV - 2) / 2
 local held = redis.call('MGET', unpack(KEYS, 1, 2 * n))
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- The version of most of them, and what they begin with: numbers are slow to write down.
 local clock = time[1] * 1000000 + time[2]
+local usual_digits, usual_front = string.format('%016d', clock), struct.pack('>I8I8', clock, now)
+local now_digits = string.format('%013d', now)
 local answers, writes, places, heads, woken, removals = {}, {}, {}, {}, {}, {}
 for i = 1, n do
   local key, head = KEYS[2 * i - 1], KEYS[2 * i]
@@ -22,14 +25,14 @@ for i = 1, n do
   local was = place and writes[place] or held[2 * i - 1]
   local state = head_place and writes[head_place] or held[2 * i] or '=00000000000000000000000000000'
   if byte(state) ~= 61 then
-    return redis.error_reply('HXLAYOUT an older program has written here, in a layout that this one does not use')
+    return redis.error_reply('LAYOUT an older program has written here, in a layout that this one does not use')
   end
   if (was and sub(was, 1, 8) or '\0\0\0\0\0\0\0\0') ~= ARGV[2 * i + 1] then
     answers[i] = {was, now}
   else
-    local tail, id, version, stamp = ARGV[2 * i + 2], sub(key, -32), clock, now
-    local highest = tonumber(sub(state, 2, 17))
-    if highest >= version then version = highest + 1 end
+    local tail, id, digits, front = ARGV[2 * i + 2], sub(key, -32), usual_digits, usual_front
+    local highest, version, stamp = sub(state, 2, 17), clock, now
+    if highest >= digits then version = highest + 1 end
     local before, after = '', ''
     if was then
       stamp = math.max(now, (number('>I8', was, 9)))
@@ -41,7 +44,9 @@ for i = 1, n do
     else
       after = sub(tail, 22, 2 + number('>I2', tail, 1))
     end
-    local front = struct.pack('>I8I8', version, stamp)
+    if version ~= clock or stamp ~= now then
+      digits, front = string.format('%016d', version), struct.pack('>I8I8', version, stamp)
+    end
     -- An id is a digest: nothing else in a head looks like it.
     local known, entry = string.find(state, id, 31, true), ''
     if known then
@@ -64,8 +69,8 @@ for i = 1, n do
       places[head], writes[head_place - 1] = head_place, head
       heads[#heads + 1] = head
     end
-    writes[head_place] = '=' .. string.format('%016d', version) .. sub(state, 18) .. entry
-    if tonumber(sub(state, 18, 30)) > now then woken[#woken + 1] = i end
+    writes[head_place] = '=' .. digits .. sub(state, 18) .. entry
+    if sub(state, 18, 30) > now_digits then woken[#woken + 1] = i end
     answers[i] = front
   end
 end
