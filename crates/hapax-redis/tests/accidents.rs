@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use hapax_core::Version;
 use hapax_engine::{BuildError, Engine, Settings};
 use hapax_redis::{OpenError, Options, RedisStore};
-use hapax_store::{BoxFuture, Durability, Store, StoreError};
+use hapax_store::{BoxFuture, Durability, Store, StoreError, Swap};
 use hapax_testkit::{
     Proxy, Redis,
     accidents::{self, ANSWER, HASTY},
     children,
-    sample::{id, numbered, put},
+    sample::{id, number_in, numbered, put},
 };
 
 fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
@@ -199,6 +199,58 @@ async fn a_replica_that_refuses_one_command_of_many_is_left() {
     assert!(store.drop_body(body).await.is_err());
     // One for each time it was looked at, and one for the new connection.
     assert_eq!(connected() - before, 2);
+}
+
+/// Many write at once, half of them to one record. They travel together, and each is told what became of its own write: of
+/// that record one is the first, and all others meet what it wrote.
+#[tokio::test]
+async fn writes_that_travel_together_are_each_told_their_own() {
+    let redis = Redis::forgetful();
+    let store = Arc::new(RedisStore::open(redis.url()).await.unwrap());
+    let before = store.round_trips();
+    let mut under_way = tokio::task::JoinSet::new();
+    for number in 0..64_u64 {
+        let (store, shared) = (store.clone(), number.is_multiple_of(2));
+        under_way.spawn(async move {
+            let id = id(if shared { 1_000 } else { number });
+            (shared, number, store.swap(&id, Version::NEVER, Some(numbered(number))).await.unwrap())
+        });
+    }
+    let all = under_way.join_all().await;
+    assert!(store.round_trips() - before < 16, "{} calls", store.round_trips() - before);
+    let held = store.get(&id(1_000)).await.unwrap();
+    let mut first = 0;
+    for (shared, number, told) in all {
+        match told {
+            Swap::Swapped { version, stamp } => {
+                let own = store.get(&id(if shared { 1_000 } else { number })).await.unwrap();
+                assert_eq!((own.version, own.stamp), (version, stamp));
+                assert_eq!(number_in(own.record.as_ref()), Some(number));
+                first += u64::from(shared);
+            }
+            Swap::Conflict(met) => assert!(shared && met.version == held.version && met.record == held.record),
+        }
+    }
+    assert_eq!(first, 1);
+}
+
+/// The server stands still, and more is waiting than travels at once. Everybody learns in time that nothing is known: nobody
+/// stands behind calls that are given up one after the other.
+#[tokio::test]
+async fn whoever_waits_to_be_sent_does_not_wait_for_those_before() {
+    let redis = Redis::forgetful();
+    let options = Options::new(redis.url()).answer_timeout(Duration::from_millis(500));
+    let store = Arc::new(RedisStore::open_with(options).await.unwrap());
+    redis.pause();
+    let mut under_way = tokio::task::JoinSet::new();
+    for number in 0..3_000 {
+        let store = store.clone();
+        under_way.spawn(async move { store.swap(&id(number), Version::NEVER, Some(numbered(number))).await });
+    }
+    // One after the other they would take six seconds.
+    let told = tokio::time::timeout(Duration::from_secs(4), under_way.join_all()).await;
+    redis.resume();
+    assert!(told.expect("in time").iter().all(Result::is_err));
 }
 
 /// An older program has written here, and lists its records in another way. Nothing is guessed.
