@@ -1,20 +1,43 @@
 //! A write leaves what the indexes have to learn in the head of its bucket, where a later one settles several of them at once.
 //! Whoever is about to read an index does so first.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::SeqCst},
+};
 
 use hapax_core::Id;
 use hapax_store::{Store, StoreError};
-use tokio::task::JoinSet;
+use tokio::{sync::Mutex, task::JoinSet};
 
 use crate::{batch::Batch, error::Call, invocation::Invocation, keys::BUCKETS, script::Script, store::RedisStore};
 
 /// A mark of the layout, the highest version, until when somebody waits; entries follow.
 pub(crate) const HEAD: usize = 30;
 
+/// Rounds of settling, numbered from one.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    begun: AtomicU64,
+    /// The last one that came to its end, and why it failed.
+    last: Mutex<(u64, Option<StoreError>)>,
+}
+
 impl RedisStore {
-    /// All that was written before this call is in the indexes when it answers.
+    /// All that was written before this call is in the indexes when it answers. Many who ask at once share one round that
+    /// began after all of them had asked.
     pub(crate) async fn settle(&self, call: Call) -> Result<(), StoreError> {
+        let begun = self.settling.begun.load(SeqCst);
+        let mut last = self.settling.last.lock().await;
+        if last.0 <= begun {
+            let round = self.settling.begun.fetch_add(1, SeqCst) + 1;
+            *last = (round, self.settle_all(call).await.err());
+        }
+        // A failure is shared as well: nobody waits for a server that many have waited for.
+        last.1.clone().map_or(Ok(()), Err)
+    }
+
+    async fn settle_all(&self, call: Call) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         for bucket in 0..BUCKETS {
             batch.add(bucket, "STRLEN").arg(self.keys.in_bucket(bucket, b"h"));

@@ -17,6 +17,7 @@ use crate::{
     options::Options,
     script::Script,
     servers::Servers,
+    settle::Settling,
     swaps::{self, Swaps, Wanted},
     value,
     watch::Listener,
@@ -31,6 +32,7 @@ pub struct RedisStore {
     pub(crate) listener: Mutex<Option<Listener>>,
     durability: RwLock<Durability>,
     pub(crate) removal_memory: Millis,
+    pub(crate) settling: Settling,
     swaps: Arc<Swaps>,
 }
 
@@ -54,6 +56,7 @@ impl RedisStore {
             listener: Mutex::default(),
             durability: RwLock::new(durability),
             removal_memory,
+            settling: Settling::default(),
             swaps: Swaps::new(options.connections),
         };
         if store.is_of_an_older_layout().await? {
