@@ -1,3 +1,8 @@
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{Ipv4Addr, TcpStream},
+};
+
 use crate::{Redis, redis::ask, server::free_port, wait_until};
 
 /// A Redis Cluster of its own: masters, and replicas that take over from them.
@@ -81,6 +86,65 @@ impl RedisCluster {
             ok(&self.nodes[node], &format!("CLUSTER SETSLOT {slot} NODE {id}"));
         }
     }
+
+    /// Carries a slot over to another master one key at a time, as an operator does, while the cluster is in use: first what
+    /// comes first in this order. After each key the slot is half here and half there for as long as `between` takes. How many
+    /// keys there were.
+    pub fn carry_slot(
+        &self,
+        slot: u16,
+        (from, to): (usize, usize),
+        order: impl Fn(&[u8]) -> usize,
+        mut between: impl FnMut(),
+    ) -> usize {
+        let id = |node: usize| self.nodes[node].say("CLUSTER MYID").lines().nth(1).unwrap_or_default().to_owned();
+        let (source, target) = (&self.nodes[from], &self.nodes[to]);
+        ok(target, &format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(from)));
+        ok(source, &format!("CLUSTER SETSLOT {slot} MIGRATING {}", id(to)));
+        let (slot_text, port) = (slot.to_string(), target.port().to_string());
+        let mut carried = 0;
+        loop {
+            let keys = tell(source.port(), &[b"CLUSTER", b"GETKEYSINSLOT", slot_text.as_bytes(), b"10000"]);
+            let Some(key) = keys.into_iter().min_by_key(|key| order(key)) else { break };
+            let parts: [&[u8]; 8] = [b"MIGRATE", b"127.0.0.1", port.as_bytes(), b"", b"0", b"5000", b"KEYS", &key];
+            // A key that has run out meanwhile needs no carrying.
+            let said = tell(source.port(), &parts);
+            assert!(said == [b"OK"] || said == [b"NOKEY"], "{said:?}");
+            carried += 1;
+            between();
+        }
+        for node in self.nodes.iter().take(self.masters).rev() {
+            ok(node, &format!("CLUSTER SETSLOT {slot} NODE {}", id(to)));
+        }
+        carried
+    }
+}
+
+/// A command whose parts may be any bytes; a list of words, or one.
+fn tell(port: u16, parts: &[&[u8]]) -> Vec<Vec<u8>> {
+    let mut wire = BufReader::new(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("it listens"));
+    let mut request = format!("*{}\r\n", parts.len()).into_bytes();
+    for part in parts {
+        request.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
+        request.extend_from_slice(part);
+        request.extend_from_slice(b"\r\n");
+    }
+    wire.get_mut().write_all(&request).expect("it reads");
+    let mut first = String::new();
+    wire.read_line(&mut first).expect("it answers");
+    let first = first.trim_end();
+    let Some(count) = first.strip_prefix('*') else { return vec![first.as_bytes()[1..].to_vec()] };
+    let count: usize = count.parse().expect("a number of words");
+    (0..count)
+        .map(|_| {
+            let mut length = String::new();
+            wire.read_line(&mut length).expect("it answers");
+            let mut word = vec![0; length.trim_end()[1..].parse::<usize>().expect("a length") + 2];
+            wire.read_exact(&mut word).expect("it answers");
+            word.truncate(word.len() - 2);
+            word
+        })
+        .collect()
 }
 
 fn node(patience: &str) -> (Redis, u16) {

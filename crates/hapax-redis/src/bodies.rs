@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hapax_core::{BodyId, Id, Stamp};
 use hapax_store::{BodyInfo, Cursor, Page, StoreError};
 
-use crate::{batch::Batch, error::Call, keys::BUCKETS, script::Script, store::RedisStore};
+use crate::{batch::Batch, error::Call, invocation::Invocation, keys::BUCKETS, script::Script, store::RedisStore};
 
 const HEAD: usize = 40;
 
@@ -12,12 +12,15 @@ impl RedisStore {
     pub(crate) async fn keep_body(&self, owner: &Id, body: BodyId, bytes: &Bytes) -> Result<(), StoreError> {
         let list = self.keys.in_bucket(usize::from(body.0[0]), b"B");
         let key = self.keys.body(body);
-        let stored: u64 = self
-            .servers
-            .run(Call::Write("put_body"), body.0[0], Script::PutBody, |command| {
-                command.arg(2).arg(&key).arg(&list).arg(&owner.0).arg(bytes.as_ref()).arg(&body.0);
-            })
-            .await?;
+        let put = Invocation {
+            script: Script::PutBody,
+            keys: &[&key, &list],
+            guard: None,
+            args: &|command| {
+                command.arg(&owner.0).arg(bytes.as_ref()).arg(&body.0);
+            },
+        };
+        let stored: u64 = self.servers.run(Call::Write("put_body"), body.0[0], &put).await?;
         debug_assert_eq!(stored, 1);
         Ok(())
     }

@@ -13,6 +13,7 @@ use std::{
             Ordering::{Relaxed, SeqCst},
         },
     },
+    time::Duration,
 };
 
 use hapax_store::StoreError;
@@ -24,16 +25,18 @@ use crate::{
     address::Address,
     batch::Batch,
     error::{Call, OpenError},
+    invocation::Invocation,
     keys::BUCKETS,
-    link::{Failed, Links},
+    link::{Failed, Links, is_not_here, said},
     options::Options,
     reach::Reach,
-    script::Script,
     servers::is_cluster,
     slot,
 };
 
 const NO_MASTER: &str = "not every slot has a master; wait, or look at `redis-cli --cluster check`";
+/// Between two looks at a slot that is half moved.
+const HALF_MOVED: Duration = Duration::from_millis(20);
 /// So often one call is sent on to somebody else.
 const MOST_TURNS: usize = 4;
 
@@ -57,7 +60,8 @@ struct Map {
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cluster").field("name", &self.address.name()).finish_non_exhaustive()
+        let known: Vec<String> = self.nodes.read().keys().cloned().collect();
+        f.debug_struct("Cluster").field("name", &self.address.name()).field("known", &known).finish_non_exhaustive()
     }
 }
 
@@ -69,6 +73,26 @@ impl Drop for Unanswered<'_> {
         if let Some(stale) = self.0 {
             stale.store(true, SeqCst);
         }
+    }
+}
+
+/// How long a call waits for a slot that is half here and half there. The server has done nothing, so it may be said again.
+struct Patience {
+    left: Duration,
+}
+
+impl Patience {
+    /// As long as for an answer: a slow move is an outage of its bucket.
+    const fn of(options: &Options) -> Self {
+        Self { left: options.answer_timeout }
+    }
+
+    /// Whether it is worth another try.
+    async fn wait(&mut self) -> bool {
+        let Some(left) = self.left.checked_sub(HALF_MOVED) else { return false };
+        self.left = left;
+        tokio::time::sleep(HALF_MOVED).await;
+        true
     }
 }
 
@@ -103,35 +127,43 @@ impl Cluster {
         &self,
         call: Call,
         bucket: usize,
-        script: Script,
-        fill: &(dyn Fn(&mut Cmd) + Sync),
+        invocation: &Invocation<'_>,
     ) -> Result<Value, StoreError> {
-        let mut node = self.home(call, bucket).await?;
-        let mut answer = node.run(script, fill).await;
-        for _ in 0..MOST_TURNS {
-            let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
-            answer = if asking {
-                let mut command = redis::cmd("EVAL");
-                command.arg(script.text());
-                fill(&mut command);
-                next.send_asking(command).await
-            } else {
-                next.run(script, fill).await
-            };
-            node = next;
+        let mut patience = Patience::of(&self.options);
+        loop {
+            let mut node = self.home(call, bucket).await?;
+            let mut answer = node.run(invocation, true).await;
+            for _ in 0..MOST_TURNS {
+                let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
+                answer = if asking {
+                    next.send_asking(invocation.in_full(true)).await
+                } else {
+                    next.run(invocation, true).await
+                };
+                node = next;
+            }
+            match answer {
+                Err(failed) if failed.is_half_moved() && patience.wait().await => {}
+                answer => return answer.map_err(|failed| self.told(&node, call, &failed)),
+            }
         }
-        answer.map_err(|failed| self.told(&node, call, &failed))
     }
 
     pub(crate) async fn send(&self, call: Call, bucket: usize, command: &Cmd) -> Result<Value, StoreError> {
-        let mut node = self.home(call, bucket).await?;
-        let mut answer = node.send(command).await;
-        for _ in 0..MOST_TURNS {
-            let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
-            answer = if asking { next.send_asking(command.clone()).await } else { next.send(command).await };
-            node = next;
+        let mut patience = Patience::of(&self.options);
+        loop {
+            let mut node = self.home(call, bucket).await?;
+            let mut answer = node.send(command).await;
+            for _ in 0..MOST_TURNS {
+                let Some((next, asking)) = self.sent_on(&node, answer.as_ref().err()) else { break };
+                answer = if asking { next.send_asking(command.clone()).await } else { next.send(command).await };
+                node = next;
+            }
+            match answer {
+                Err(failed) if failed.is_half_moved() && patience.wait().await => {}
+                answer => return answer.map_err(|failed| self.told(&node, call, &failed)),
+            }
         }
-        answer.map_err(|failed| self.told(&node, call, &failed))
     }
 
     /// One round trip to each server that is concerned, all at once. Whatever is sent this way may be said again.
@@ -157,6 +189,9 @@ impl Cluster {
             for (place, value) in places.into_iter().zip(answer.map_err(|failed| self.told(&node, call, &failed))?) {
                 answers[place] = value;
             }
+        }
+        if answers.iter().filter_map(said).any(is_not_here) {
+            self.forget_map();
         }
         // A bucket that has moved is asked again whole, so that its commands keep their order.
         let moved: Vec<usize> =
@@ -220,8 +255,13 @@ impl Cluster {
         if self.stale.swap(false, SeqCst) {
             // Whoever asks may be gone before the answer: then the next one asks.
             let mut unanswered = Unanswered(Some(&self.stale));
-            let map = self.ask_for_map(call).await?;
-            *self.map.write() = Arc::new(map);
+            let map = Arc::new(self.ask_for_map(call).await?);
+            *self.map.write() = Arc::clone(&map);
+            // Who has gone is not asked again, unless the URL names it. Calls under way there come to their own end.
+            let stays = |host: &String, node: &mut Arc<Links>| {
+                self.address.hosts.contains(host) || map.masters.iter().any(|master| Arc::ptr_eq(master, node))
+            };
+            self.nodes.write().retain(stays);
             unanswered.0 = None;
         }
         Ok(Arc::clone(&self.map.read()))
@@ -305,7 +345,7 @@ impl Cluster {
 }
 
 fn is_sent_on(value: &Value) -> bool {
-    matches!(value, Value::ServerError(error) if matches!(error.code(), "MOVED" | "ASK" | "TRYAGAIN"))
+    said(value).is_some_and(|code| matches!(code, "MOVED" | "ASK" | "TRYAGAIN"))
 }
 
 fn text(value: &Value) -> Option<String> {

@@ -58,7 +58,7 @@ fn refused(error: &RedisError) -> Refused {
         Some("OOM") => Refused::Full,
         Some(
             "NOSCRIPT" | "LOADING" | "BUSY" | "READONLY" | "MASTERDOWN" | "MISCONF" | "NOREPLICAS" | "NOAUTH"
-            | "WRONGPASS" | "NOPERM" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "CROSSSLOT",
+            | "WRONGPASS" | "NOPERM" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "CROSSSLOT" | "LAYOUT",
         ) => Refused::Yes,
         Some(_) | None => Refused::Unsure,
     }
@@ -83,6 +83,8 @@ fn next_step(error: &RedisError, when: When) -> &'static str {
         (Some("OOM"), _) => "raise maxmemory",
         (Some("READONLY"), _) => "this is a replica: give the address of its master",
         (Some("CLUSTERDOWN"), _) => "some of its slots have no master: wait, or look at `redis-cli --cluster check`",
+        (Some("TRYAGAIN"), _) => "its slot is being moved to another server: wait until that is done",
+        (Some("LAYOUT"), _) => "let the version of Hapax that wrote it finish its work, or use another prefix",
         (Some("LOADING"), _) => "it is reading its data after a start, wait",
         (_, When::Connecting) if shown(error).contains("certificate") => {
             "this machine's root certificates do not vouch for this name; name a file with the right ones in SSL_CERT_FILE, \

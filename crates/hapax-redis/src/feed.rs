@@ -8,7 +8,7 @@ use hapax_core::{Id, Stamp, Version};
 use hapax_store::{Change, Changes, Cursor, Snapshot, StoreError};
 use redis::Value;
 
-use crate::{batch::Batch, error::Call, keys::BUCKETS, store::RedisStore, value};
+use crate::{batch::Batch, error::Call, keys::BUCKETS, settle::HEAD, store::RedisStore, value};
 
 const CALL: Call = Call::Read("changes");
 /// So many buckets are looked at in one round trip.
@@ -51,6 +51,7 @@ impl RedisStore {
             None => self.read_from_the_start().await?,
             Some(cursor) => Reading::parse(cursor).ok_or_else(|| self.foreign_cursor())?,
         };
+        self.settle(CALL).await?;
         let mut found: Vec<(Id, Version)> = Vec::new();
         let mut looked = 0;
         while looked < BUCKETS && found.len() < limit {
@@ -97,10 +98,10 @@ impl RedisStore {
     async fn read_from_the_start(&self) -> Result<Reading, StoreError> {
         let mut batch = Batch::default();
         for bucket in 0..BUCKETS {
-            batch.add(bucket, "GET").arg(self.keys.in_bucket(bucket, b"h"));
+            batch.add(bucket, "GETRANGE").arg(self.keys.in_bucket(bucket, b"h")).arg(0).arg(HEAD - 1);
         }
-        let highest: Vec<Option<u64>> = self.servers.ask_all(CALL, &batch).await?;
-        let began = highest.into_iter().map(Option::unwrap_or_default).collect();
+        let heads: Vec<Vec<u8>> = self.servers.ask_all(CALL, &batch).await?;
+        let began = heads.iter().map(|head| self.highest(head)).collect::<Result<_, _>>()?;
         Ok(Reading { turn: 0, through: vec![0; BUCKETS], began })
     }
 

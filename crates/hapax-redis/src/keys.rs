@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use hapax_core::{BodyId, Id};
 
 use crate::error::OpenError;
@@ -7,8 +9,8 @@ pub(crate) const BUCKETS: usize = 256;
 /// Where things lie. All keys of a bucket have one hash tag, so that a cluster keeps them in one slot.
 #[derive(Clone)]
 pub(crate) struct Keys {
-    bases: Vec<Vec<u8>>,
-    channel: Vec<u8>,
+    bases: Arc<[Vec<u8>]>,
+    channel: Arc<[u8]>,
 }
 
 impl std::fmt::Debug for Keys {
@@ -24,7 +26,7 @@ impl Keys {
             return Err(OpenError::Prefix { prefix: prefix.to_owned(), reason });
         }
         let base = |bucket: usize| format!("{prefix}{{{bucket:02x}}}").into_bytes();
-        Ok(Self { bases: (0..BUCKETS).map(base).collect(), channel: format!("{prefix}!").into_bytes() })
+        Ok(Self { bases: (0..BUCKETS).map(base).collect(), channel: format!("{prefix}!").into_bytes().into() })
     }
 
     /// What all keys look like and no other: for `SCAN`.
@@ -42,6 +44,16 @@ impl Keys {
 
     pub(crate) fn of(&self, id: &Id, name: &[u8]) -> Vec<u8> {
         self.in_bucket(usize::from(id.0[0]), name)
+    }
+
+    /// Of the bucket's highest version, and what no index has yet.
+    pub(crate) fn head(&self, id: &Id) -> Vec<u8> {
+        self.of(id, b"h")
+    }
+
+    /// Never there.
+    pub(crate) fn guard(&self, id: &Id) -> Vec<u8> {
+        self.of(id, b"-")
     }
 
     pub(crate) fn in_bucket(&self, bucket: usize, name: &[u8]) -> Vec<u8> {

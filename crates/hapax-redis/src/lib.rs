@@ -1,7 +1,8 @@
 //! Hapax on Redis or Valkey: one server, one that Sentinels watch, or a cluster.
 //!
 //! One key a record, in 256 buckets that each lie in one slot of a cluster; one short script for compare-and-set, which
-//! compares versions and moves bytes, and maintains the indexes of the same bucket. The rules stay in `hapax-core`.
+//! compares versions and moves bytes, and notes in the head of the bucket what its indexes have to learn. The rules stay in
+//! `hapax-core`.
 //!
 //! ```no_run
 //! # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,15 +15,15 @@
 //!
 //! | key | what |
 //! |---|---|
-//! | `P{bb}r` + id | a record: version, stamp, names of its index entries, envelope; or the version of its removal |
-//! | `P{bb}h` | the highest version given out in this bucket |
+//! | `P{bb}r` + id | a record: version, stamp, dues, tags, envelope; or version and stamp of its removal |
+//! | `P{bb}h` | the head: the highest version given out in this bucket, until when somebody waits, ids to be settled |
 //! | `P{bb}f` | the feed: ids by version |
 //! | `P{bb}l`, `e`, `d` | ids by end of lease, by expiry, in doubt |
 //! | `P{bb}t` + tag | ids of one tenant by version |
 //! | `P{bb}g` + tag, `q` + tag | members of a group, of a queue |
 //! | `P{bb}u` | how many records and tombstones each tag has |
 //! | `P{bb}x`, `z` | removals to be forgotten; the highest version that the feed has forgotten |
-//! | `P{bb}w`, `W` | who is waited for; whether anybody is |
+//! | `P{bb}w` | who is waited for |
 //! | `P{bb}b` + body, `B` | bodies, and the list of them |
 
 mod address;
@@ -32,6 +33,7 @@ mod cluster;
 mod durability;
 mod error;
 mod feed;
+mod invocation;
 mod keys;
 mod link;
 mod options;
@@ -40,8 +42,10 @@ mod reach;
 mod scan;
 mod script;
 mod servers;
+mod settle;
 mod slot;
 mod store;
+mod swaps;
 mod value;
 mod watch;
 

@@ -18,6 +18,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     error::{Call, When, store_error},
+    invocation::Invocation,
     options::Options,
     reach::Reach,
     script::Script,
@@ -50,7 +51,12 @@ impl Failed {
 
     /// Whether this server is not the one to ask, now or for a while.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        is_lost(&self.error) || matches!(self.error.code(), Some("CLUSTERDOWN" | "MOVED"))
+        is_lost(&self.error) || self.error.code().is_some_and(is_not_here)
+    }
+
+    /// Of a slot on its way to another server some keys are here, some there: it has done nothing, and will in a moment.
+    pub(crate) fn is_half_moved(&self) -> bool {
+        self.error.code() == Some("TRYAGAIN")
     }
 }
 
@@ -93,20 +99,17 @@ impl Links {
     }
 
     /// Runs a script of ours. A server that does not know it yet has done nothing, and is sent the whole of it.
-    pub(crate) async fn run(&self, script: Script, fill: &(dyn Fn(&mut Cmd) + Sync)) -> Result<Value, Failed> {
+    pub(crate) async fn run(&self, call: &Invocation<'_>, in_cluster: bool) -> Result<Value, Failed> {
         let (link, mut connection) = self.connection().await?;
-        let digest = connection.digests.get(script.place()).map_or("", String::as_str);
+        let digest = connection.digests.get(call.script.place()).map_or("", String::as_str);
         let mut command = redis::cmd("EVALSHA");
         command.arg(digest);
-        fill(&mut command);
+        call.fill(&mut command, in_cluster);
         self.sent.fetch_add(1, Relaxed);
         // An error of the server's comes as a value.
         let mut answer = connection.wire.req_packed_command(&command).await.and_then(Value::extract_error);
         if answer.as_ref().is_err_and(|error| error.code() == Some("NOSCRIPT")) {
-            let mut command = redis::cmd("EVAL");
-            command.arg(script.text());
-            fill(&mut command);
-            answer = connection.wire.req_packed_command(&command).await;
+            answer = connection.wire.req_packed_command(&call.in_full(in_cluster)).await;
         }
         seen(link, &connection, answer)
     }
@@ -131,7 +134,12 @@ impl Links {
         let (link, mut connection) = self.connection().await?;
         self.sent.fetch_add(1, Relaxed);
         let answer = connection.wire.req_packed_commands(pipe, 0, pipe.len()).await;
-        answer.map_err(|error| lost(link, &connection, error))
+        let values = answer.map_err(|error| lost(link, &connection, error))?;
+        // One command is told what would have been told to all: the connection leads to the wrong server.
+        if values.iter().any(|value| said(value).is_some_and(leads_astray)) {
+            link.drop_this(connection.number);
+        }
+        Ok(values)
     }
 
     pub(crate) async fn ask<T: FromRedisValue>(&self, call: Call, command: &Cmd) -> Result<T, StoreError> {
@@ -210,5 +218,19 @@ fn is_lost(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_timeout()
         || error.is_unrecoverable_error()
-        || matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
+        || error.code().is_some_and(leads_astray)
+}
+
+/// The first word of what a server says against a command.
+pub(crate) fn said(value: &Value) -> Option<&str> {
+    if let Value::ServerError(error) = value { Some(error.code()) } else { None }
+}
+
+fn leads_astray(code: &str) -> bool {
+    matches!(code, "READONLY" | "MASTERDOWN" | "LOADING")
+}
+
+/// What a cluster keeps here may be elsewhere.
+pub(crate) fn is_not_here(code: &str) -> bool {
+    leads_astray(code) || matches!(code, "CLUSTERDOWN" | "MOVED")
 }

@@ -32,6 +32,7 @@ impl RedisStore {
         limit: usize,
     ) -> Result<Page<Id>, StoreError> {
         let limit = limit.max(1);
+        self.settle(CALL).await?;
         let after = match after {
             None => None,
             Some(cursor) => Some(Place::parse(cursor).ok_or_else(|| self.foreign_cursor())?),
@@ -111,6 +112,7 @@ impl RedisStore {
     }
 
     pub(crate) async fn count_all(&self, tag: Tag) -> Result<Usage, StoreError> {
+        self.settle(Call::Read("usage")).await?;
         let mut batch = Batch::default();
         for bucket in 0..BUCKETS {
             let command = batch.add(bucket, "HMGET");

@@ -2,17 +2,19 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Script {
     Swap,
+    Settle,
     Get,
     Mark,
     PutBody,
 }
 
 impl Script {
-    pub(crate) const ALL: [Self; 4] = [Self::Swap, Self::Get, Self::Mark, Self::PutBody];
+    pub(crate) const ALL: [Self; 5] = [Self::Swap, Self::Settle, Self::Get, Self::Mark, Self::PutBody];
 
     pub(crate) const fn text(self) -> &'static str {
         match self {
-            Self::Swap => include_str!("lua/swap.lua"),
+            Self::Swap => concat!(include_str!("lua/settle.part.lua"), include_str!("lua/swap.lua")),
+            Self::Settle => concat!(include_str!("lua/settle.part.lua"), include_str!("lua/settle.lua")),
             Self::Get => include_str!("lua/get.lua"),
             Self::Mark => include_str!("lua/mark.lua"),
             Self::PutBody => include_str!("lua/put_body.lua"),
@@ -22,9 +24,10 @@ impl Script {
     pub(crate) const fn place(self) -> usize {
         match self {
             Self::Swap => 0,
-            Self::Get => 1,
-            Self::Mark => 2,
-            Self::PutBody => 3,
+            Self::Settle => 1,
+            Self::Get => 2,
+            Self::Mark => 3,
+            Self::PutBody => 4,
         }
     }
 }

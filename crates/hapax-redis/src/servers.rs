@@ -14,10 +14,10 @@ use crate::{
     cluster::Cluster,
     durability,
     error::{Call, OpenError},
+    invocation::Invocation,
     link::{Failed, Links, read},
     options::Options,
     reach::Reach,
-    script::Script,
 };
 
 const OPEN: Call = Call::Read("open");
@@ -66,6 +66,11 @@ impl Servers {
         Ok(Self { name, shape, sent })
     }
 
+    /// One server has all buckets.
+    pub(crate) const fn is_one(&self) -> bool {
+        matches!(self.shape, Shape::One(_))
+    }
+
     pub(crate) fn round_trips(&self) -> u64 {
         self.sent.load(Relaxed)
     }
@@ -74,12 +79,11 @@ impl Servers {
         &self,
         call: Call,
         bucket: u8,
-        script: Script,
-        fill: impl Fn(&mut Cmd) + Sync,
+        invocation: &Invocation<'_>,
     ) -> Result<T, StoreError> {
         let value = match &self.shape {
-            Shape::One(links) => links.run(script, &fill).await.map_err(|failed| self.told(call, &failed))?,
-            Shape::Cluster(cluster) => cluster.run(call, bucket.into(), script, &fill).await?,
+            Shape::One(links) => links.run(invocation, false).await.map_err(|failed| self.told(call, &failed))?,
+            Shape::Cluster(cluster) => cluster.run(call, bucket.into(), invocation).await?,
         };
         read(value).map_err(|failed| self.told(call, &failed))
     }

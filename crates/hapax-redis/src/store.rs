@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::{Id, Stamp, Tag, Version};
+use hapax_core::{Id, Millis, Stamp, Tag, Version};
 use hapax_store::{
     Answer, BodyId, BodyInfo, Changes, Cursor, Durability, Envelope, Index, Level, Page, Snapshot, Store, StoreError,
     Swap, Usage, Waiters, Watch,
@@ -12,10 +12,13 @@ use redis::{FromRedisValue, Value};
 use crate::{
     address::Address,
     error::{Call, OpenError},
+    invocation::Invocation,
     keys::Keys,
     options::Options,
     script::Script,
     servers::Servers,
+    settle::Settling,
+    swaps::{self, Swaps, Wanted},
     value,
     watch::Listener,
 };
@@ -28,7 +31,9 @@ pub struct RedisStore {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) listener: Mutex<Option<Listener>>,
     durability: RwLock<Durability>,
-    removal_memory_ms: u64,
+    pub(crate) removal_memory: Millis,
+    pub(crate) settling: Settling,
+    swaps: Arc<Swaps>,
 }
 
 impl RedisStore {
@@ -42,14 +47,23 @@ impl RedisStore {
         let keys = Keys::new(prefix)?;
         let servers = Arc::new(Servers::open(address, &options).await?);
         let durability = servers.durability().await?;
-        Ok(Self {
+        // Longer than any server runs is for ever, and must not run over beside a stamp.
+        let removal_memory = options.removal_memory.clamp(Millis(1), Millis(value::LARGEST / 2));
+        let store = Self {
             servers,
             keys,
             waiters: Arc::default(),
             listener: Mutex::default(),
             durability: RwLock::new(durability),
-            removal_memory_ms: options.removal_memory.0.max(1),
-        })
+            removal_memory,
+            settling: Settling::default(),
+            swaps: Swaps::new(options.connections),
+        };
+        if store.is_of_an_older_layout().await? {
+            let reason = "an older version of Hapax has written here, in a layout that this one does not use; take another prefix";
+            return Err(OpenError::Server { server: store.name(), reason: reason.into() });
+        }
+        Ok(store)
     }
 
     /// Asks the server anew how it is set up.
@@ -93,12 +107,8 @@ impl RedisStore {
 
     async fn read(&self, id: &Id) -> Result<Snapshot, StoreError> {
         let key = self.keys.record(id);
-        let (held, now): (Option<Vec<u8>>, u64) = self
-            .servers
-            .run(Call::Read("get"), id.0[0], Script::Get, |command| {
-                command.arg(1).arg(&key);
-            })
-            .await?;
+        let get = Invocation { script: Script::Get, keys: &[&key], guard: None, args: &|_| () };
+        let (held, now): (Option<Vec<u8>>, u64) = self.servers.run(Call::Read("get"), id.0[0], &get).await?;
         value::snapshot(held, Stamp(now)).map_err(|reason| self.corrupt(id, reason))
     }
 
@@ -108,25 +118,28 @@ impl RedisStore {
             let most = Envelope::MOST_ENTRIES;
             return Err(self.unsupported(format!("{count} index entries in one record, at most {most} are kept")));
         }
-        let (record, highest) = (self.keys.record(id), self.keys.of(id, b"h"));
-        let items = next.as_ref().map(value::items).unwrap_or_default();
-        let tail = next.as_ref().map(|envelope| value::tail(&items, envelope)).unwrap_or_default();
-        let (done, first, second): (u64, Value, u64) = self
-            .servers
-            .run(Call::Write("swap"), id.0[0], Script::Swap, |command| {
-                command.arg(2).arg(&record).arg(&highest);
-                command.arg(&expected.0.to_be_bytes()).arg(&tail).arg(self.removal_memory_ms).arg(self.keys.channel());
-                for item in &items {
-                    command.arg(&item.set).arg(&item.member).arg(&item.score);
-                }
-            })
-            .await?;
-        if done == 1 {
+        let tail = next.as_ref().map(value::tail).unwrap_or_default();
+        let wanted = Wanted::new(&self.keys, id, expected, tail);
+        let answer = if self.servers.is_one() {
+            self.swaps.take_part(&self.servers, &self.keys, self.removal_memory, wanted).await?
+        } else {
+            let guard = self.keys.guard(id);
+            let mut answers =
+                swaps::send(&self.servers, &self.keys, self.removal_memory, &[wanted], Some(&guard)).await?;
+            answers.pop().unwrap_or(Value::Nil)
+        };
+        self.swapped(id, answer)
+    }
+
+    fn swapped(&self, id: &Id, answer: Value) -> Result<Swap, StoreError> {
+        if let Value::BulkString(front) = &answer
+            && let Some((version, stamp)) = value::front(front)
+        {
             self.waiters.wake(id);
-            return Ok(Swap::Swapped { version: Version(self.read_value(first)?), stamp: Stamp(second) });
+            return Ok(Swap::Swapped { version, stamp });
         }
-        let held: Option<Vec<u8>> = self.read_value(first)?;
-        let snapshot = value::snapshot(held, Stamp(second)).map_err(|reason| self.corrupt(id, reason))?;
+        let (held, now): (Option<Vec<u8>>, u64) = self.read_value(answer)?;
+        let snapshot = value::snapshot(held, Stamp(now)).map_err(|reason| self.corrupt(id, reason))?;
         Ok(Swap::Conflict(snapshot))
     }
 

@@ -8,40 +8,32 @@ use hapax_store::{Counted, Due, Envelope, List, Snapshot, wire};
 /// away, and comes too early by no more than that.
 pub(crate) const LARGEST: u64 = (1 << 53) - 1;
 
-/// Where one id stands in one index.
-pub(crate) struct Item {
-    pub(crate) set: Vec<u8>,
-    /// What stands before the id in the member; of a count the whole of it.
-    pub(crate) member: Vec<u8>,
-    pub(crate) score: String,
-}
-
-/// Everything a record is listed under.
-pub(crate) fn items(envelope: &Envelope) -> Vec<Item> {
-    let mut items = Vec::with_capacity(5 + envelope.entries.len());
-    let mut add = |set: Vec<u8>, member: Vec<u8>, score: String| items.push(Item { set, member, score });
-    if let Some(due) = envelope.lease_end {
-        add(b"l".to_vec(), Vec::new(), moment(due));
-    }
-    if let Some(due) = envelope.expiry {
-        add(b"e".to_vec(), Vec::new(), moment(due));
-    }
-    if envelope.in_doubt {
-        add(b"d".to_vec(), Vec::new(), "v".into());
-    }
-    add(tagged(b't', envelope.tenant), Vec::new(), "v".into());
-    add(b"u".to_vec(), count(envelope.surface, envelope.counted), String::new());
-    if envelope.tenant != envelope.surface {
-        add(b"u".to_vec(), count(envelope.tenant, envelope.counted), String::new());
-    }
+/// What a record is counted and listed under, for as long as it stays there: a letter, surface, tenant, and the lists.
+fn tags(envelope: &Envelope, into: &mut Vec<u8>) {
+    into.push(letter(envelope.counted));
+    into.extend_from_slice(&envelope.surface.0);
+    into.extend_from_slice(&envelope.tenant.0);
     for entry in &envelope.entries {
-        let set = match entry.list {
+        into.push(match entry.list {
             List::Group => b'g',
             List::Queue => b'q',
-        };
-        add(tagged(set, entry.tag), entry.order.to_be_bytes().to_vec(), "=0".into());
+        });
+        into.extend_from_slice(&entry.tag.0);
+        into.extend_from_slice(&entry.order.to_be_bytes());
     }
-    items
+}
+
+fn moment(due: Option<Due>) -> [u8; 9] {
+    let (how, number) = match due {
+        None => (b'-', 0),
+        // Beside a stamp it must not run over.
+        Some(Due::After(span)) if span.0 < LARGEST / 2 => (b'+', span.0),
+        Some(Due::After(_)) => (b'=', LARGEST),
+        Some(Due::At(at)) => (b'=', at.0.min(LARGEST)),
+    };
+    let mut moment = [how; 9];
+    moment[1..].copy_from_slice(&u64::to_be_bytes(number));
+    moment
 }
 
 pub(crate) fn tagged(set: u8, tag: Tag) -> Vec<u8> {
@@ -52,38 +44,37 @@ pub(crate) fn tagged(set: u8, tag: Tag) -> Vec<u8> {
 }
 
 pub(crate) fn count(tag: Tag, counted: Counted) -> Vec<u8> {
-    tagged(
-        match counted {
-            Counted::Record => b'r',
-            Counted::Tombstone => b't',
-        },
-        tag,
-    )
+    tagged(letter(counted), tag)
 }
 
-fn moment(due: Due) -> String {
-    match due {
-        // Beside a stamp it must not run over.
-        Due::After(span) if span.0 < LARGEST / 2 => format!("+{}", span.0),
-        Due::After(_) => format!("={LARGEST}"),
-        Due::At(at) => format!("={}", at.0.min(LARGEST)),
+const fn letter(counted: Counted) -> u8 {
+    match counted {
+        Counted::Record => b'r',
+        Counted::Tombstone => b't',
     }
 }
 
-/// What the script stores behind version and stamp.
-pub(crate) fn tail(items: &[Item], envelope: &Envelope) -> Vec<u8> {
-    let mut tail = vec![0, 0];
-    for item in items {
-        // No name is longer than a letter, a tag and an order.
-        tail.push(item.set.len() as u8);
-        tail.extend_from_slice(&item.set);
-        tail.push(item.member.len() as u8);
-        tail.extend_from_slice(&item.member);
-    }
-    let names = (tail.len() - 2) as u16;
-    tail[..2].copy_from_slice(&names.to_be_bytes());
-    tail.extend_from_slice(&wire::encode(envelope));
+/// What the script stores behind version and stamp: dues, tags, the envelope.
+pub(crate) fn tail(envelope: &Envelope) -> Vec<u8> {
+    let encoded = wire::encode(envelope);
+    let mut tail = Vec::with_capacity(54 + 25 * envelope.entries.len() + encoded.len());
+    tail.extend_from_slice(&[0, 0]);
+    tail.extend_from_slice(&moment(envelope.lease_end));
+    tail.extend_from_slice(&moment(envelope.expiry));
+    tail.push(if envelope.in_doubt { b'1' } else { b'0' });
+    tags(envelope, &mut tail);
+    // At most eight lists.
+    let length = (tail.len() - 2) as u16;
+    tail[..2].copy_from_slice(&length.to_be_bytes());
+    tail.extend_from_slice(&encoded);
     tail
+}
+
+/// Version and stamp, as they stand before everything that is stored.
+pub(crate) fn front(bytes: &[u8]) -> Option<(Version, Stamp)> {
+    let (version, rest) = bytes.split_first_chunk::<8>()?;
+    let (stamp, _) = rest.split_first_chunk::<8>()?;
+    Some((Version(u64::from_be_bytes(*version)), Stamp(u64::from_be_bytes(*stamp))))
 }
 
 /// Reads what the script stored.
@@ -92,18 +83,16 @@ pub(crate) fn snapshot(held: Option<Vec<u8>>, now: Stamp) -> Result<Snapshot, St
         return Ok(Snapshot { record: None, version: Version::NEVER, stamp: Stamp(0), now });
     };
     let bytes = Bytes::from(held);
-    let number = |at: usize| bytes.get(at..at + 8).and_then(|part| part.try_into().ok()).map(u64::from_be_bytes);
-    let names = bytes.get(16..18).and_then(|part| part.try_into().ok()).map(u16::from_be_bytes);
-    let (Some(version), Some(stamp), Some(names)) = (number(0), number(8), names) else {
+    let tags = bytes.get(16..18).and_then(|part| part.try_into().ok()).map(u16::from_be_bytes);
+    let (Some((version, stamp)), Some(tags)) = (front(&bytes), tags) else {
         return Err("it is cut short".into());
     };
-    let start = 18 + usize::from(names);
+    let start = 18 + usize::from(tags);
     if start > bytes.len() {
         return Err("it is cut short".into());
     }
     let envelope = bytes.slice(start..);
     let record =
         if envelope.is_empty() { None } else { Some(wire::decode(&envelope).map_err(|error| error.to_string())?) };
-    let stamp = Stamp(stamp);
-    Ok(Snapshot { record, version: Version(version), stamp, now: now.max(stamp) })
+    Ok(Snapshot { record, version, stamp, now: now.max(stamp) })
 }

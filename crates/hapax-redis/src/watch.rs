@@ -15,7 +15,7 @@ use hapax_store::{StoreError, Waiters, Watch};
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
-use crate::{error::Call, keys::Keys, script::Script, servers::Servers, store::RedisStore};
+use crate::{error::Call, invocation::Invocation, keys::Keys, script::Script, servers::Servers, store::RedisStore};
 
 /// How long a mark lasts, and how often it is made anew.
 const MARK: Duration = Duration::from_secs(60);
@@ -178,11 +178,15 @@ async fn mark_some(
 
 /// Whether there was none.
 async fn mark(servers: &Servers, keys: &Keys, id: &Id) -> Result<bool, StoreError> {
-    let (marks, any) = (keys.of(id, b"w"), keys.of(id, b"W"));
-    let fresh: u64 = servers
-        .run(Call::Read("watch"), id.0[0], Script::Mark, |command| {
-            command.arg(2).arg(&marks).arg(&any).arg(&id.0).arg(MARK.as_millis() as u64);
-        })
-        .await?;
+    let (marks, head, guard) = (keys.of(id, b"w"), keys.head(id), keys.guard(id));
+    let mark = Invocation {
+        script: Script::Mark,
+        keys: &[&marks, &head],
+        guard: Some(&guard),
+        args: &|command| {
+            command.arg(&id.0).arg(MARK.as_millis() as u64);
+        },
+    };
+    let fresh: u64 = servers.run(Call::Read("watch"), id.0[0], &mark).await?;
     Ok(fresh == 1)
 }

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use hapax_core::Version;
 use hapax_engine::{BuildError, Engine, Settings};
 use hapax_redis::{OpenError, Options, RedisStore};
-use hapax_store::{BoxFuture, Durability, Store};
+use hapax_store::{BoxFuture, Durability, Store, StoreError, Swap};
 use hapax_testkit::{
     Proxy, Redis,
     accidents::{self, ANSWER, HASTY},
     children,
-    sample::{id, numbered, put},
+    sample::{id, number_in, numbered, put},
 };
 
 fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
@@ -144,9 +144,9 @@ async fn wake_ups_do_not_wait_for_the_marks_of_all_who_wait() {
 async fn a_clock_that_went_back_repeats_no_version() {
     let redis = Redis::forgetful();
     let store = open(redis.port()).await;
-    let bucket = format!("hapax:{{{:02x}}}h", id(1).0[0]);
+    let head = format!("hapax:{{{:02x}}}h", id(1).0[0]);
     let ahead = 4_000_000_000_000_000_u64;
-    assert!(redis.say(&format!("SET {bucket} {ahead}")).starts_with("+OK"));
+    assert!(redis.say(&format!("SET {head} ={ahead:016}{:013}", 0)).starts_with("+OK"));
     let (first, _) = put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
     let (second, _) = put(store.as_ref(), &id(1), first, None).await;
     let (third, _) = put(store.as_ref(), &id(1), second, Some(numbered(2))).await;
@@ -177,6 +177,97 @@ async fn a_server_that_forgot_the_scripts_is_sent_them_again() {
     assert!(redis.say("SCRIPT FLUSH").starts_with("+OK"));
     put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
     assert!(store.get(&id(1)).await.unwrap().record.is_some());
+}
+
+/// The server has become a replica, and of several commands in one go only some are told. The connection is given up: by
+/// the next call the address may lead to the master.
+#[tokio::test]
+async fn a_replica_that_refuses_one_command_of_many_is_left() {
+    let (redis, master) = (Redis::forgetful(), Redis::forgetful());
+    let store = RedisStore::open_with(Options::new(redis.url()).connections(1)).await.unwrap();
+    let connected = || {
+        let said = redis.say("INFO stats");
+        let count = said.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        count.and_then(|count| count.trim().parse::<u64>().ok()).unwrap()
+    };
+    assert!(redis.say(&format!("REPLICAOF 127.0.0.1 {}", master.port())).starts_with("+OK"));
+    assert!(redis.say("CONFIG SET replica-serve-stale-data yes").starts_with("+OK"));
+    let body = hapax_core::BodyId([7; 32]);
+    let error = store.drop_body(body).await.expect_err("a replica is not written to");
+    assert!(error.to_string().contains("READONLY"), "{error}");
+    let before = connected();
+    assert!(store.drop_body(body).await.is_err());
+    // One for each time it was looked at, and one for the new connection.
+    assert_eq!(connected() - before, 2);
+}
+
+/// Many write at once, half of them to one record. They travel together, and each is told what became of its own write: of
+/// that record one is the first, and all others meet what it wrote.
+#[tokio::test]
+async fn writes_that_travel_together_are_each_told_their_own() {
+    let redis = Redis::forgetful();
+    let store = Arc::new(RedisStore::open(redis.url()).await.unwrap());
+    let before = store.round_trips();
+    let mut under_way = tokio::task::JoinSet::new();
+    for number in 0..64_u64 {
+        let (store, shared) = (store.clone(), number.is_multiple_of(2));
+        under_way.spawn(async move {
+            let id = id(if shared { 1_000 } else { number });
+            (shared, number, store.swap(&id, Version::NEVER, Some(numbered(number))).await.unwrap())
+        });
+    }
+    let all = under_way.join_all().await;
+    assert!(store.round_trips() - before < 16, "{} calls", store.round_trips() - before);
+    let held = store.get(&id(1_000)).await.unwrap();
+    let mut first = 0;
+    for (shared, number, told) in all {
+        match told {
+            Swap::Swapped { version, stamp } => {
+                let own = store.get(&id(if shared { 1_000 } else { number })).await.unwrap();
+                assert_eq!((own.version, own.stamp), (version, stamp));
+                assert_eq!(number_in(own.record.as_ref()), Some(number));
+                first += u64::from(shared);
+            }
+            Swap::Conflict(met) => assert!(shared && met.version == held.version && met.record == held.record),
+        }
+    }
+    assert_eq!(first, 1);
+}
+
+/// The server stands still, and more is waiting than travels at once. Everybody learns in time that nothing is known: nobody
+/// stands behind calls that are given up one after the other.
+#[tokio::test]
+async fn whoever_waits_to_be_sent_does_not_wait_for_those_before() {
+    let redis = Redis::forgetful();
+    let options = Options::new(redis.url()).answer_timeout(Duration::from_millis(500));
+    let store = Arc::new(RedisStore::open_with(options).await.unwrap());
+    redis.pause();
+    let mut under_way = tokio::task::JoinSet::new();
+    for number in 0..3_000 {
+        let store = store.clone();
+        under_way.spawn(async move { store.swap(&id(number), Version::NEVER, Some(numbered(number))).await });
+    }
+    // One after the other they would take six seconds.
+    let told = tokio::time::timeout(Duration::from_secs(4), under_way.join_all()).await;
+    redis.resume();
+    assert!(told.expect("in time").iter().all(Result::is_err));
+}
+
+/// An older program has written here, and lists its records in another way. Nothing is guessed.
+#[tokio::test]
+async fn an_older_layout_is_refused_and_left_as_it_is() {
+    let redis = Redis::forgetful();
+    let store = open(redis.port()).await;
+    let head = format!("hapax:{{{:02x}}}h", id(1).0[0]);
+    assert!(redis.say(&format!("SET {head} 1763300000000000")).starts_with("+OK"));
+    let error = store.swap(&id(1), Version::NEVER, Some(numbered(1))).await.expect_err("it is not ours to write");
+    let said = error.to_string();
+    assert!(matches!(error, StoreError::Unavailable { .. }) && said.contains("older"), "{said}");
+    assert!(store.get(&id(1)).await.unwrap().record.is_none());
+    assert!(store.changes(None, 10).await.is_err());
+    let said = RedisStore::open(redis.url()).await.expect_err("nor to open").to_string();
+    assert!(said.contains("HX0132") && said.contains("older"), "{said}");
+    assert!(redis.say(&format!("GET {head}")).contains("1763300000000000"));
 }
 
 #[tokio::test]

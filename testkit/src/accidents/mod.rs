@@ -92,7 +92,7 @@ pub fn call(engine: &Engine, key: &str) -> Call {
 }
 
 /// Waits for something that becomes true by itself.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let patience = tokio::time::Instant::now() + Duration::from_secs(60);
     while !holds().await {
         assert!(tokio::time::Instant::now() < patience, "not within a minute: {what}");

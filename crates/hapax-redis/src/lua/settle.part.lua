@@ -1,0 +1,117 @@
+-- Writes into its indexes what a bucket's head names, each record as it is now. The commands take many members at once: that
+-- is what makes it cheap to leave this for later.
+--
+-- An entry of a head is a letter and an id (32). The first one of an id says what the indexes know of it: 'n' nothing, 's' the
+-- tags that it still has, 'c' the tags (length 2) that follow. An 's' is followed by a 'c' once its tags change. 'x' is a
+-- removal, with version and stamp (16), for when the record itself is forgotten.
+local sub, byte, number = string.sub, string.byte, struct.unpack
+local function settle(base, entries, now, memory)
+  local ids, known, gone = {}, {}, {}
+  local at, stop = 1, #entries
+  while at <= stop do
+    local letter, id = byte(entries, at), sub(entries, at + 1, at + 32)
+    at = at + 33
+    if known[id] == nil then
+      ids[#ids + 1] = id
+      known[id] = letter == 110 and ''
+    end
+    if letter == 99 then
+      local length = number('>I2', entries, at)
+      known[id] = known[id] or sub(entries, at + 2, at + 1 + length)
+      at = at + 2 + length
+    elseif letter == 120 then
+      gone[id] = sub(entries, at, at + 15)
+      at = at + 16
+    end
+  end
+
+  local adds, drops, counts, removed = {}, {}, {}, 0
+  local function add(set, score, member)
+    local to = adds[set]
+    if not to then
+      to = {base .. set}
+      adds[set] = to
+    end
+    to[#to + 1] = score
+    to[#to + 1] = member
+  end
+  local function drop(set, member)
+    local from = drops[set]
+    if not from then
+      from = {base .. set}
+      drops[set] = from
+    end
+    from[#from + 1] = member
+  end
+  local function count(tags, by)
+    local kind, surface, tenant = sub(tags, 1, 1), sub(tags, 2, 17), sub(tags, 18, 33)
+    counts[kind .. surface] = (counts[kind .. surface] or 0) + by
+    if tenant ~= surface then counts[kind .. tenant] = (counts[kind .. tenant] or 0) + by end
+  end
+  for i = 1, #ids do
+    local id = ids[i]
+    -- Dues and tags of a record are within its first bytes.
+    local held = redis.call('GETRANGE', base .. 'r' .. id, 0, 299)
+    if #held < 18 then held = gone[id] .. '\0\0' end
+    local stamp, length = number('>I8', held, 9), number('>I2', held, 17)
+    local version = string.format('%d', (number('>I8', held, 1)))
+    local after = sub(held, 38, 18 + length)
+    local before = known[id] or after
+    add('f', version, id)
+    if after == '' then
+      removed = removed + 1
+      add('x', string.format('%d', stamp + memory), id)
+    else
+      add('t' .. sub(after, 18, 33), version, id)
+    end
+    for due = 0, 1 do
+      local set, how = due == 0 and 'l' or 'e', byte(held, 19 + 9 * due)
+      if after ~= '' and how ~= 45 then
+        local score = number('>I8', held, 20 + 9 * due)
+        if how == 43 then score = score + stamp end
+        add(set, string.format('%d', score), id)
+      elseif before ~= '' then
+        drop(set, id)
+      end
+    end
+    if after ~= '' and byte(held, 37) == 49 then
+      add('d', version, id)
+    elseif before ~= '' then
+      drop('d', id)
+    end
+    if before ~= after then
+      if before ~= '' then
+        count(before, -1)
+        if sub(before, 18, 33) ~= sub(after, 18, 33) then drop('t' .. sub(before, 18, 33), id) end
+        for list = 34, #before, 25 do
+          drop(sub(before, list, list + 16), sub(before, list + 17, list + 24) .. id)
+        end
+      end
+      if after ~= '' then
+        count(after, 1)
+        for list = 34, #after, 25 do
+          add(sub(after, list, list + 16), '0', sub(after, list + 17, list + 24) .. id)
+        end
+      end
+    end
+  end
+
+  -- First out, then in: what stays in a list was named in both.
+  for _, call in pairs(drops) do redis.call('ZREM', unpack(call)) end
+  for _, call in pairs(adds) do redis.call('ZADD', unpack(call)) end
+  for field, by in pairs(counts) do
+    if by ~= 0 and redis.call('HINCRBY', base .. 'u', field, by) == 0 then redis.call('HDEL', base .. 'u', field) end
+  end
+  if removed > 0 then
+    -- What was removed so long ago that even its version is forgotten leaves the feed; who reads it has a gap then.
+    for _, old in ipairs(redis.call('ZRANGEBYSCORE', base .. 'x', '-inf', now, 'LIMIT', 0, 3 * removed)) do
+      redis.call('ZREM', base .. 'x', old)
+      if redis.call('EXISTS', base .. 'r' .. old) == 0 then
+        local last = redis.call('ZSCORE', base .. 'f', old)
+        redis.call('ZREM', base .. 'f', old)
+        local through = redis.call('GET', base .. 'z')
+        if last and (not through or tonumber(through) < tonumber(last)) then redis.call('SET', base .. 'z', last) end
+      end
+    end
+  end
+end

@@ -1,0 +1,95 @@
+//! A write leaves what the indexes have to learn in the head of its bucket, where a later one settles several of them at once.
+//! Whoever is about to read an index does so first.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::SeqCst},
+};
+
+use hapax_core::Id;
+use hapax_store::{Store, StoreError};
+use tokio::{sync::Mutex, task::JoinSet};
+
+use crate::{batch::Batch, error::Call, invocation::Invocation, keys::BUCKETS, script::Script, store::RedisStore};
+
+/// A mark of the layout, the highest version, until when somebody waits; entries follow.
+pub(crate) const HEAD: usize = 30;
+
+/// Rounds of settling, numbered from one.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    begun: AtomicU64,
+    /// The last one that came to its end, and why it failed.
+    last: Mutex<(u64, Option<StoreError>)>,
+}
+
+impl RedisStore {
+    /// All that was written before this call is in the indexes when it answers. Many who ask at once share one round that
+    /// began after all of them had asked.
+    pub(crate) async fn settle(&self, call: Call) -> Result<(), StoreError> {
+        let begun = self.settling.begun.load(SeqCst);
+        let mut last = self.settling.last.lock().await;
+        if last.0 <= begun {
+            let round = self.settling.begun.fetch_add(1, SeqCst) + 1;
+            *last = (round, self.settle_all(call).await.err());
+        }
+        // A failure is shared as well: nobody waits for a server that many have waited for.
+        last.1.clone().map_or(Ok(()), Err)
+    }
+
+    async fn settle_all(&self, call: Call) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        for bucket in 0..BUCKETS {
+            batch.add(bucket, "STRLEN").arg(self.keys.in_bucket(bucket, b"h"));
+        }
+        let lengths: Vec<usize> = self.servers.ask_all(call, &batch).await?;
+        let unsettled: Vec<u8> =
+            (0..=u8::MAX).zip(lengths).filter(|(_, length)| *length > HEAD).map(|one| one.0).collect();
+        // All at once: they share what is read and written in one go.
+        let mut under_way = JoinSet::new();
+        for bucket in unsettled {
+            let anywhere = Id([bucket; 32]);
+            let (head, guard) = (self.keys.head(&anywhere), self.keys.guard(&anywhere));
+            let (servers, memory) = (Arc::clone(&self.servers), self.removal_memory);
+            under_way.spawn(async move {
+                let settle = Invocation {
+                    script: Script::Settle,
+                    keys: &[&head],
+                    guard: Some(&guard),
+                    args: &|command| {
+                        command.arg(memory.0);
+                    },
+                };
+                servers.run::<u64>(call, bucket, &settle).await
+            });
+        }
+        while let Some(ended) = under_way.join_next().await {
+            let given_up = || StoreError::Unavailable { store: self.name(), reason: "a call was given up".into() };
+            ended.map_err(|_| given_up())??;
+        }
+        Ok(())
+    }
+
+    /// Whether an older program has written here, which listed its records in another way.
+    pub(crate) async fn is_of_an_older_layout(&self) -> Result<bool, StoreError> {
+        let mut batch = Batch::default();
+        for bucket in 0..BUCKETS {
+            batch.add(bucket, "GETRANGE").arg(self.keys.in_bucket(bucket, b"h")).arg(0).arg(0);
+        }
+        let marks: Vec<Vec<u8>> = self.servers.ask_all(Call::Read("open"), &batch).await?;
+        Ok(marks.iter().any(|mark| !matches!(mark.as_slice(), [] | [b'='])))
+    }
+
+    /// The highest version of a bucket, from its head.
+    pub(crate) fn highest(&self, head: &[u8]) -> Result<u64, StoreError> {
+        match head.get(..17) {
+            None if head.is_empty() => Ok(0),
+            Some([b'=', digits @ ..]) => self.number(digits, "the head of a bucket"),
+            Some(_) | None => Err(StoreError::Corrupt {
+                store: self.name(),
+                place: "the head of a bucket".into(),
+                reason: "it is in a layout that this program does not know".into(),
+            }),
+        }
+    }
+}
