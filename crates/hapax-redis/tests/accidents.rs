@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use hapax_core::Version;
 use hapax_engine::{BuildError, Engine, Settings};
 use hapax_redis::{OpenError, Options, RedisStore};
-use hapax_store::{BoxFuture, Durability, Store, StoreError, Swap};
+use hapax_store::{BoxFuture, Changes, Durability, Store, StoreError, Swap};
 use hapax_testkit::{
     Proxy, Redis,
     accidents::{self, ANSWER, HASTY},
@@ -251,6 +251,26 @@ async fn whoever_waits_to_be_sent_does_not_wait_for_those_before() {
     let told = tokio::time::timeout(Duration::from_secs(4), under_way.join_all()).await;
     redis.resume();
     assert!(told.expect("in time").iter().all(Result::is_err));
+}
+
+/// Somebody deletes a record by hand, before its entry reached the indexes. What is gone is gone; but whoever lists, counts or
+/// writes beside it must not stumble over it for ever.
+#[tokio::test]
+async fn a_record_that_was_deleted_by_hand_stands_in_nobodys_way() {
+    let redis = Redis::forgetful();
+    let store = open(redis.port()).await;
+    let (lost, kept) = (id(1), id(2));
+    for one in [&lost, &kept] {
+        assert!(matches!(store.swap(one, Version::NEVER, Some(numbered(1))).await, Ok(Swap::Swapped { .. })));
+    }
+    let hex: String = lost.0.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+    let deleted = redis.say(&format!("DEL \"hapax:{{{:02x}}}r{hex}\"", lost.0[0]));
+    assert!(deleted.starts_with(":1"), "{deleted}");
+    let changed = store.changes(None, 10).await;
+    let Ok(Changes::Page { items: changes, .. }) = &changed else { panic!("the feed does not go on: {changed:?}") };
+    assert!(changes.iter().any(|change| change.id == kept), "{changes:?}");
+    assert!(store.get(&lost).await.unwrap().record.is_none());
+    assert!(matches!(store.swap(&lost, Version::NEVER, Some(numbered(2))).await, Ok(Swap::Swapped { .. })));
 }
 
 /// An older program has written here, and lists its records in another way. Nothing is guessed.

@@ -52,7 +52,8 @@ local function settle(base, entries, now, memory)
     local id = ids[i]
     -- Dues and tags of a record are within its first bytes.
     local held = redis.call('GETRANGE', base .. 'r' .. id, 0, 299)
-    if #held < 18 then held = gone[id] .. '\0\0' end
+    -- A record that is there no more and was not removed by us was taken away behind our back: nothing is left of it.
+    if #held < 18 then held = (gone[id] or string.rep('\0', 16)) .. '\0\0' end
     local stamp, length = number('>I8', held, 9), number('>I2', held, 17)
     local version = string.format('%d', (number('>I8', held, 1)))
     local after = sub(held, 38, 18 + length)
