@@ -84,7 +84,7 @@ async def main() -> None:
         while not all_settled.is_set():
             try:
                 batch = await pulled.fetch(8, timeout=0.5)
-            except nats.errors.TimeoutError:
+            except asyncio.TimeoutError:
                 continue
             await asyncio.gather(*(take(delivery) for delivery in batch))
 
