@@ -354,3 +354,63 @@ fn planted_secrets_appear_nowhere() {
     }
     assert!(found.is_empty() && !said.contains("planted"), "{found:?} {said}");
 }
+
+/// Whoever moves from the seed keeps its `[idempotency]`. A gateway that read it and did nothing would keep answers for five
+/// minutes instead of a day, under keys of a Redis that nobody else has.
+#[test]
+fn the_seeds_names_count_in_a_gateway_of_its_own() {
+    let (dir, upstream) = (Dir::new(), Upstream::counting());
+    let route = "[[route]]\nmatch = \"POST /pay\"\nsurface = \"api\"\n";
+    let start = |seed: &str, route: &str| {
+        let file = format!("[gateway]\nupstream = \"http://{}\"\n{route}[idempotency]\n{seed}\n", upstream.address);
+        Start::at(&dir).arg("--store", "memory:").file(&file)
+    };
+    // No key is sent: one is made of the request, as the seed does.
+    let pay = |address| {
+        let request =
+            request("POST", "/pay", &[("authorization", "a"), ("content-type", "application/json")], "{\"n\":1}");
+        Conn::to(address).send(request).answer()
+    };
+    let gateway = start("auto_generate_keys = true\ndefault_ttl_hours = 24", route).go();
+    let (first, again) = (pay(gateway.address), pay(gateway.address));
+    assert!(!first.is_replay() && again.is_replay(), "{} {}", first.text(), again.text());
+    assert_eq!(upstream.count(), 1);
+    assert!(!gateway.said().join("\n").contains("warning: `[idempotency]`"), "{:?}", gateway.said());
+    drop(gateway);
+    // Switched off: nothing is stopped.
+    let gateway = start("enabled = false\nauto_generate_keys = true", route).go();
+    let (first, again) = (pay(gateway.address), pay(gateway.address));
+    assert!(!first.is_replay() && !again.is_replay());
+    assert_eq!(upstream.count(), 3);
+    drop(gateway);
+    // What finds no place is said, with what to do; what cannot be meant is refused.
+    let gateway = start("default_ttl_hours = 24\nkey_prefix = \"shop\"", "").go();
+    let said = gateway.said().join("\n");
+    assert!(said.contains("write `surface = \"api\"`") && said.contains("only the keys of a Redis"), "{said}");
+    drop(gateway);
+    let twice = format!("{route}[surface.api]\npreset = \"api\"\nsuccess = \"1h\"\n");
+    for (seed, route, words) in [
+        ("default_ttl_houres = 24", route, "did you mean `default_ttl_hours`?"),
+        ("default_ttl_hours = 24", twice.as_str(), "cannot both be meant"),
+    ] {
+        let (code, said) = start(seed, route).fails();
+        assert!(code != 0 && said.contains(words), "{code} {said}");
+    }
+    let (code, said) = start("", route).env("IDEMPOTENCY_PENDING_TTL", "5").fails();
+    assert!(code != 0 && said.contains("IDEMPOTENCY_PENDING_TTL_SECONDS"), "{code} {said}");
+}
+
+/// The records of the seed's Redis begin with its prefix: a gateway without it would know none of them, and do all again.
+#[test]
+fn the_seeds_prefix_is_that_of_the_gateways_redis() {
+    let (dir, upstream, redis) = (Dir::new(), Upstream::counting(), hapax_testkit::Redis::start());
+    let file = format!(
+        "[gateway]\nupstream = \"http://{}\"\nstore = \"{}\"\n[idempotency]\nkey_prefix = \"shop\"\n",
+        upstream.address,
+        redis.url()
+    );
+    let gateway = Start::at(&dir).file(&file).go();
+    assert_eq!(post(gateway.address, "/pay", "k1", "{}").status, 201);
+    let ours = redis.say("EVAL \"return #redis.call('keys','shop:*')\" 0");
+    assert_ne!(ours.trim(), ":0", "the record has the prefix");
+}

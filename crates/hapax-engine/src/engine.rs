@@ -380,6 +380,12 @@ impl Engine {
         self.inner.policies()
     }
 
+    /// The surfaces that calls were made on since the start, with a policy of their own or without; a bounded number.
+    #[must_use]
+    pub fn surfaces_used(&self) -> Vec<Surface> {
+        self.inner.scopes.surfaces()
+    }
+
     /// Puts new policies in force. Records that exist keep what they were begun under; the gate is emptied.
     pub fn reload(&self, policies: Policies) {
         *self.inner.policies.write() = Arc::new(policies);

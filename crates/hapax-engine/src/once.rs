@@ -127,17 +127,23 @@ impl Engine {
                 (Err(panic), outcome)
             }
         };
+        // A final refusal is an outcome like any other: on its word a caller goes on elsewhere, and whoever asks again must hear
+        // the same. All other failures settle nothing that a later answer could contradict.
+        let is_final = matches!(outcome.class, OutcomeClass::FinalFailure);
         let settled = ticket.settle(self, outcome).await;
-        let value = match ran {
-            Ok(Ok(value)) => value,
+        let ended = match ran {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) if is_final => Err(OnceError::Failed(error)),
             Ok(Err(error)) => return Err(OnceError::Failed(error)),
             Err(panic) => return Err(OnceError::Panicked(panic_text(&panic))),
         };
-        let given =
-            |unrecorded| OnceDone { value, replayed: false, joined: false, attempt: ticket.attempt(), unrecorded };
+        let given = |unrecorded| {
+            let attempt = ticket.attempt();
+            ended.map(|value| OnceDone { value, replayed: false, joined: false, attempt, unrecorded })
+        };
         match settled {
-            Settled::Recorded => Ok(given(false)),
-            Settled::Unrecorded => Ok(given(true)),
+            Settled::Recorded => given(false),
+            Settled::Unrecorded => given(true),
             Settled::Overtaken => Err(OnceError::Overtaken),
             Settled::NotRecorded(error) => Err(OnceError::NotRecorded(error)),
         }

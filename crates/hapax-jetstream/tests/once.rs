@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-use async_nats::jetstream::message::PublishMessage;
-use common::{Letters, Seen, bus, consumer, engine, eventually, orders};
+use async_nats::jetstream::{AckKind, consumer::PullConsumer, message::PublishMessage};
+use common::{Letters, Seen, bus, consumer, engine, eventually, filtered, next, orders};
 use hapax_core::Effect;
 use hapax_engine::{HandlerError, Settle, Why};
 use hapax_jetstream::{DeadLetterSubject, Guarded, Options, SetupError};
@@ -22,7 +22,7 @@ use hapax_testkit::{
     children::{self, Crew, say},
 };
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::JoinSet};
 
 const COPIES: usize = 100;
 const CONSUMERS: usize = 4;
@@ -93,6 +93,104 @@ async fn a_hundred_parallel_deliveries_to_eight_consumers_are_handled_once() {
     assert_eq!(handled, ["one", "other"], "each once");
     let deliveries: usize = said.iter().filter_map(|line| line.strip_prefix("settled ")?.parse::<usize>().ok()).sum();
     assert!(deliveries >= 2 * CONSUMERS * (COPIES + 1), "all eight were delivered all of it: {deliveries}");
+}
+
+/// How often each of the eight is delivered the one message before anybody handles it: a hundred and four together.
+const EACH: usize = 13;
+
+/// Not a test of its own: one of two processes, with four consumers that take one message into their hands again and again.
+#[tokio::test]
+async fn child_of_one_message() {
+    let Some(task) = children::task() else { return };
+    let (process, port) = task.split_once(' ').unwrap();
+    let port = port.parse().unwrap();
+    let (bus, engine) = (bus(port).await, engine(port).await);
+    let mut orders = orders(&bus).await;
+    let mut hands = Vec::new();
+    for number in 0..CONSUMERS {
+        let consumer = filtered(&orders, &format!("mailer-{process}-{number}"), "orders.new").await;
+        let mut held = Vec::new();
+        while held.len() < EACH {
+            let mut batch = consumer.fetch().max_messages(1).expires(Duration::from_secs(5)).messages().await.unwrap();
+            while let Some(delivery) = next(&mut batch).await {
+                let delivery = delivery.unwrap();
+                // Given back and kept: the server delivers it again while it is still in our hands.
+                delivery.ack_with(AckKind::Nak(None)).await.unwrap();
+                held.push(delivery);
+            }
+        }
+        hands.push((consumer, held));
+    }
+    // Nobody handles anything before everybody has everything.
+    bus.publish("orders.ready", "".into()).await.unwrap().await.unwrap();
+    while orders.info().await.unwrap().state.messages < 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut running = Vec::new();
+    for (consumer, held) in hands {
+        let seen = Seen::default();
+        let options = seen.options(Effect::Irreversible).name("mailer");
+        let guarded = Guarded::new(&engine, "acme", consumer, Arc::new(Letters::default()), options).unwrap();
+        let handler = |message: hapax_engine::Message| async move {
+            say(&format!("handled {} {}", message.sequence, String::from_utf8_lossy(&message.payload)));
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            Ok(())
+        };
+        running.push(tokio::spawn(async move {
+            let mut storm = JoinSet::new();
+            for delivery in held {
+                let guarded = guarded.clone();
+                storm.spawn(async move { guarded.handle(delivery, handler).await });
+            }
+            while let Some(settle) = storm.join_next().await {
+                assert_ne!(settle.unwrap(), Settle::Terminate, "nothing is put aside");
+            }
+            // Whoever was told to come back does, until it is acknowledged.
+            let acknowledged = || seen.any(|settle| *settle == Settle::Ack);
+            guarded.run(4, handler, eventually("it is acknowledged", acknowledged)).await;
+            let seen = seen.0.lock();
+            let (one, deliveries) = seen.iter().fold((true, BTreeSet::new()), |(one, mut counts), (message, _)| {
+                counts.insert(message.delivery);
+                (one && message.sequence == 1, counts)
+            });
+            assert!(one && deliveries.len() >= EACH, "one message, delivered anew each time: {deliveries:?}");
+            say(&format!("settled {}", seen.len()));
+        }));
+    }
+    for one in running {
+        one.await.unwrap();
+    }
+}
+
+/// One message, and only one, with an id of its own; the server delivers it a hundred and four times to eight consumers in
+/// two processes, which all have it in their hands before the first of them asks. It is handled once.
+#[tokio::test]
+async fn one_message_delivered_a_hundred_times_to_eight_consumers_is_handled_once() {
+    let nats = Nats::start();
+    let bus = bus(nats.port()).await;
+    let mut orders = orders(&bus).await;
+    let said = PublishMessage::build().payload("one".into()).message_id("order-17");
+    let stored = bus.send_publish("orders.new", said).await.unwrap().await.unwrap();
+    assert_eq!(stored.sequence, 1);
+    let tasks = (0..2).map(|process| format!("{process} {}", nats.port()));
+    let crew = Crew::start("child_of_one_message", tasks);
+    let said: Vec<String> =
+        tokio::task::spawn_blocking(move || crew.finish()).await.unwrap().into_iter().flatten().collect();
+    let handled: Vec<&str> = said.iter().filter_map(|line| line.strip_prefix("handled ")).collect();
+    assert_eq!(handled, ["1 one"], "once");
+    let asked: usize = said.iter().filter_map(|line| line.strip_prefix("settled ")?.parse::<usize>().ok()).sum();
+    assert!(asked >= 2 * CONSUMERS * EACH, "the guard was asked each time: {asked}");
+    // The server's own word for it: one message, a hundred deliveries, and nobody waits for it any more.
+    assert_eq!(orders.info().await.unwrap().state.messages, 3, "it and the two signs to begin");
+    let mut delivered = 0;
+    for (process, number) in (0..2).flat_map(|process| (0..CONSUMERS).map(move |number| (process, number))) {
+        let name = format!("mailer-{process}-{number}");
+        let mut consumer: PullConsumer = orders.get_consumer(&name).await.unwrap();
+        let info = consumer.info().await.unwrap();
+        delivered += info.delivered.consumer_sequence;
+        assert_eq!((info.num_ack_pending, info.num_pending), (0, 0), "{name}");
+    }
+    assert!(delivered >= 100, "{delivered}");
 }
 
 /// The store is down when the message comes. It rests for two seconds, is delivered again, and is handled once.

@@ -33,6 +33,7 @@ async fn activities_that_need_no_list() {
     let stage = stage();
     activities::a_retried_node_gets_the_recorded_answer(&stage).await;
     activities::a_final_refusal_is_recorded_like_any_answer(&stage).await;
+    activities::no_answer_is_given_that_is_not_in_the_store(&stage).await;
     activities::passing_failures_may_be_tried_again_and_doubtful_ones_may_not(&stage).await;
     activities::what_was_not_sent_leaves_nothing_and_what_was_lost_leaves_a_doubt(&stage).await;
     activities::a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_beyond(&stage).await;

@@ -1,5 +1,7 @@
 //! How many records there are, for metrics: asked of the store, at most every few seconds, however many scrape.
 
+use std::collections::BTreeSet;
+
 use hapax_core::{Stamp, Tag, identity::Surface};
 use hapax_engine::Engine;
 use hapax_store::{Index, StoreError};
@@ -11,7 +13,7 @@ use tokio::{
 /// Surfaces that have no policy of their own until somebody writes one.
 const OURS: [&str; 11] =
     ["http", "api", "gateway", "activity", "tool", "beat", "run", "bus", "compensation", "job", "daemon"];
-/// So many surfaces are asked about; there are as many as the policy file names.
+/// So many surfaces are asked about: those that the policy file names first, then ours, then those that callers have named.
 const MOST_SURFACES: usize = 256;
 /// Live records are counted one by one, up to so many.
 const MOST_LIVE: usize = 10_000;
@@ -64,13 +66,13 @@ async fn live(engine: &Engine, index: Index) -> Result<usize, StoreError> {
 
 async fn unexpired(engine: &Engine) -> Result<u64, StoreError> {
     let policies = engine.policies();
-    let mut surfaces: Vec<Surface> = policies.iter().map(|(surface, _)| surface.clone()).collect();
-    surfaces.extend(OURS.iter().filter_map(|name| Surface::new(name).ok()));
-    surfaces.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
-    surfaces.dedup();
-    let mut sum = 0;
-    for surface in surfaces.iter().take(MOST_SURFACES) {
-        sum += engine.store().usage(Tag::surface(surface)).await?.records;
+    let known = policies.iter().map(|(surface, _)| surface.clone());
+    let ours = OURS.iter().filter_map(|name| Surface::new(name).ok());
+    let (mut asked, mut sum) = (BTreeSet::new(), 0);
+    for surface in known.chain(ours).chain(engine.surfaces_used()) {
+        if asked.len() < MOST_SURFACES && asked.insert(surface.as_str().to_owned()) {
+            sum += engine.store().usage(Tag::surface(&surface)).await?.records;
+        }
     }
     Ok(sum)
 }

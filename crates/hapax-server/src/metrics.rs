@@ -132,7 +132,8 @@ impl Page {
         self.family("hapax_live_records", "gauge", "Operations under way or in doubt, counted up to 10,000.");
         self.value("hapax_live_records", &[("state", "pending")], counts.pending);
         self.value("hapax_live_records", &[("state", "in_doubt")], counts.in_doubt);
-        let help = "Records inside their retention, on surfaces that have a policy or are our own.";
+        let help =
+            "Records inside their retention, on surfaces that have a policy, are our own or were used since the start.";
         self.one("hapax_unexpired_records", "gauge", help, counts.unexpired);
     }
 

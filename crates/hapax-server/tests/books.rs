@@ -45,6 +45,74 @@ async fn an_administrator_who_acts_for_a_tenant_leaves_rows() {
     assert_eq!(begin(&daemon.as_key("acme-client").tenant("acme"), json!({ "key": "own2" })).await.0, 200);
 }
 
+/// The same where the step is one of an agent's: a job that an administrator reports, an answer, a stream's end, a message, a
+/// turn, an inverse. None of them goes by unseen because it has an endpoint of its own.
+#[tokio::test]
+async fn an_administrator_who_acts_as_an_agent_of_a_tenant_leaves_rows() {
+    let daemon = Setup { auth: support::keys(), ..Setup::default() }.start().await;
+    let (root, tenant) = (daemon.root().tenant("acme"), daemon.as_key("acme-client"));
+    let fine = async |client: &Client, path: &str, body: Value| {
+        let (status, told) = ask(client, "POST", path, body).await;
+        assert_eq!(status, 200, "{path}: {told}");
+        told
+    };
+    let claim =
+        |node: &str, stream: bool| json!({ "run": "r1", "node": node, "provider": "mail:send", "stream": stream });
+    let job = json!({ "key": "worker-7.dc1:4000:1:00000000000000aa", "job": {}, "wait_ms": 0 });
+    let consumer = json!({ "name": "mailer", "ack_wait_ms": 30_000, "max_deliveries": 5 });
+    let message =
+        json!({ "consumer": consumer, "stream": "orders", "sequence": 1, "payload_base64": "", "delivery": 1 });
+    let activity = fine(&tenant, "/v1/activities:claim", claim("n1", false)).await;
+    let stream = fine(&tenant, "/v1/activities:claim", claim("n2", true)).await;
+    let job = fine(&tenant, "/v1/jobs:submit", job).await;
+    let delivery = fine(&tenant, "/v1/bus:deliver", message).await;
+    let turn = fine(&tenant, "/v1/groups", json!({ "name": "talk" })).await;
+    let group = turn["group"].as_str().unwrap().to_owned();
+    let beat = fine(&tenant, "/v1/beats:gather", json!({ "session": "s1", "messages": ["m1"] })).await["beat"].clone();
+    let with = |ticket: &Value, mut said: Value| {
+        said["token"] = ticket["token"].clone();
+        said
+    };
+    let id = |ticket: &Value| ticket["operation"].as_str().unwrap().to_owned();
+    let settled = json!({ "consumer": consumer, "handled": "done", "delivery": 1 });
+    let answered = json!({ "provider": "mail:send", "answer": { "status": 200, "headers": [], "body": "" } });
+    let reported = json!({ "ended": "committed", "outcome": {} });
+    let inverses = json!({ "inverses": {}, "nonce": "1".repeat(32) });
+    let steps = [
+        ("answer", "activities", id(&activity), with(&activity, answered)),
+        ("end", "activities", id(&stream), with(&stream, json!({ "broken": "the line went dead" }))),
+        ("report", "jobs", id(&job), with(&job, reported)),
+        ("settle", "bus", id(&delivery), with(&delivery, settled)),
+        ("absorb", "groups", group.clone(), json!({ "epoch": turn["epoch"] })),
+        ("supersede", "groups", group.clone(), json!({})),
+        ("fork", "groups", group.clone(), json!({ "name": "talk-2" })),
+        ("commit", "groups", group.clone(), json!({})),
+        ("close", "groups", group.clone(), json!({})),
+        ("next", "compensations", group.clone(), inverses),
+    ];
+    // What tenants do themselves is no operator's action.
+    assert!(daemon.server.audit().tail(256).iter().all(|row| row.action != Action::Operate));
+    for (step, family, subject, body) in steps {
+        let rows = daemon.server.audit().rows();
+        let (status, told) = ask(&root, "POST", &format!("/v1/{family}/{subject}:{step}"), body).await;
+        // There is no plan to go on with; that it was tried stands there all the same.
+        assert_eq!(status, if step == "next" { 409 } else { 200 }, "{step}: {told}");
+        let row = newest(&daemon, Action::Operate);
+        assert_eq!((row.actor.as_str(), &row.subject), ("root (ops/root)", &subject), "{step}");
+        let step = if step == "next" { "next_inverse" } else { step };
+        assert_eq!(row.detail, json!({ "step": step, "as_tenant": "acme" }));
+        assert_eq!(daemon.server.audit().rows(), rows + 1, "{step}: one row");
+    }
+    let made = fine(&root, "/v1/groups", json!({ "name": "other" })).await["group"].clone();
+    assert_eq!(json!(newest(&daemon, Action::Operate).subject), made);
+    fine(&root, "/v1/beats:seal", json!({ "session": "s1", "beat": beat })).await;
+    assert_eq!(newest(&daemon, Action::Operate).detail, json!({ "step": "seal", "as_tenant": "acme" }));
+    // Whoever only looks leaves nothing.
+    let rows = daemon.server.audit().rows();
+    assert_eq!(ask(&root, "GET", &format!("/v1/groups/{group}"), Value::Null).await.0, 200);
+    assert_eq!(daemon.server.audit().rows(), rows);
+}
+
 /// At the socket there is no key, but the kernel knows whose process it is.
 #[tokio::test]
 async fn whoever_comes_by_the_socket_is_named_by_their_user() {

@@ -11,7 +11,7 @@ use hapax_engine::{
     Activity, ActivityError, Answered, EffectState, Engine, NoAnswer, OnceError, Performed, Place, Settled, StreamBegun,
 };
 
-use super::{Stage, sleep, state};
+use super::{Mood, Stage, sleep, state};
 
 const CHARGE: Place<'_> = Place { run: "run-1", node: "n1", ordinal: 0, provider: "stripe:create-charge" };
 const MAIL: Place<'_> = Place { run: "run-1", node: "n2", ordinal: 0, provider: "mail:send" };
@@ -57,6 +57,55 @@ pub async fn a_final_refusal_is_recorded_like_any_answer(stage: &Stage) {
         let again = never(activity()).await.unwrap();
         assert_eq!((first.answer.status, first.replayed), (status, false));
         assert_eq!((again.answer.clone(), again.replayed), (first.answer, true));
+    }
+}
+
+/// The provider has answered, and the answer cannot be written down. An executor that went on from it would go on from what
+/// nobody can confirm: after a crash the same node finds a doubt, or another answer. A declined card counts as much as a paid one:
+/// on its word the next route is charged.
+pub async fn no_answer_is_given_that_is_not_in_the_store(stage: &Stage) {
+    for status in [200, 402] {
+        let world = stage.world().await;
+        let engine = world.engine();
+        let activity = || mail(&engine, Effect::Irreversible);
+        let id = activity().id().unwrap();
+        // The store refuses the write after the effect.
+        let store = Arc::clone(&world.store);
+        let given = activity()
+            .perform(move |_| async move {
+                store.mood(Mood::Down);
+                Ok(Answered::new(status, "first"))
+            })
+            .await;
+        world.store.mood(Mood::Well);
+        let refused = matches!(&given, Err(ActivityError::Stopped(why)) if matches!(**why, OnceError::NotRecorded(_)));
+        assert!(refused, "{status}: it is not in the store, and yet {given:?}");
+        // The process that knew it ends before it is offered again: only the store is left.
+        drop(engine);
+        let engine = world.engine();
+        let kept = state(&engine, &id).await;
+        assert_eq!(kept, StateName::Pending, "{status}: started, and no word of an outcome");
+
+        // While the write is under way nobody has the answer; once it is answered, both have it.
+        let world = stage.world().await;
+        let engine = world.engine();
+        let store = Arc::clone(&world.store);
+        let gate = Arc::new(parking_lot::Mutex::new(None));
+        let held = Arc::clone(&gate);
+        let performing = mail(&engine, Effect::Irreversible).perform(move |_| async move {
+            *held.lock() = Some(store.hold_swaps());
+            Ok(Answered::new(status, "second"))
+        });
+        let performing = tokio::spawn(performing);
+        world.settle().await;
+        assert!(!performing.is_finished(), "{status}: given before the store had said that it has it");
+        let gate = gate.lock().take().expect("the provider was called");
+        world.store.hold_nothing();
+        gate.add_permits(100);
+        let given = performing.await.unwrap().unwrap();
+        assert_eq!((given.answer.status, given.replayed), (status, false));
+        let again = never(mail(&world.engine(), Effect::Irreversible)).await.unwrap();
+        assert_eq!((again.answer, again.replayed), (given.answer, true), "{status}: what was given is what is kept");
     }
 }
 

@@ -70,6 +70,7 @@ macro_rules! stories {
             activities [
                 a_retried_node_gets_the_recorded_answer
                 a_final_refusal_is_recorded_like_any_answer
+                no_answer_is_given_that_is_not_in_the_store
                 passing_failures_may_be_tried_again_and_doubtful_ones_may_not
                 what_was_not_sent_leaves_nothing_and_what_was_lost_leaves_a_doubt
                 a_provider_that_honours_keys_is_called_again_inside_its_window_and_not_beyond

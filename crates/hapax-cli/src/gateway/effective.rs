@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use hapax::Policies;
-use hapax_engine::policy_file::PolicyFileWarning;
+use hapax_engine::{gate::GateSize, policy_file::PolicyFileWarning};
 use hapax_gateway::{
     Config,
-    config::{TenantChoice, Upstream},
+    config::{RouteRules, TenantChoice, Upstream},
     inbound::TlsFiles,
 };
 
-use crate::{args::GatewayArgs, failure::Failure, store};
+use crate::{args::GatewayArgs, failure::Failure, serve::alias, store};
 
 pub(crate) struct Effective {
     pub(crate) config: Config,
@@ -22,21 +22,51 @@ pub(crate) struct Effective {
     pub(crate) store: String,
     pub(crate) data: PathBuf,
     pub(crate) demand_durable: bool,
+    /// What the seeds' names mean here, where that is not quite what it was there.
+    pub(crate) notes: Vec<String>,
+    /// How many answers this process keeps at hand.
+    pub(crate) gate: GateSize,
 }
 
 const FILE: &str = "hapax.toml";
 const LISTEN: &str = "127.0.0.1:8080";
 
 impl Effective {
+    /// For a gateway beside a daemon, whose policies and store are the daemon's.
     pub(crate) fn read(args: &GatewayArgs) -> Result<Self, Failure> {
+        Ok(Self::parsed(args)?.0)
+    }
+
+    /// For a gateway of its own: the seeds' names count here as they do for a daemon.
+    pub(crate) fn alone(args: &GatewayArgs) -> Result<Self, Failure> {
+        let (mut effective, text) = Self::parsed(args)?;
+        let path = effective.file.clone().unwrap_or_default();
+        let seeded = alias::alone(&mut effective.policies, &path, &text, &effective.store)?;
+        effective.store = seeded.store;
+        effective.notes = seeded.notes;
+        effective.gate = seeded.gate;
+        let api = |route: &RouteRules| route.surface.as_deref() == Some("api");
+        if seeded.of_api && !effective.config.routes.iter().any(api) {
+            effective.notes.push(
+                "`[idempotency]` speaks of the surface `api`, and no route is on it; write `surface = \"api\"` at the \
+                 `[[route]]`s that it is meant for, or their times under `[surface.gateway]`"
+                    .to_owned(),
+            );
+        }
+        Ok(effective)
+    }
+
+    fn parsed(args: &GatewayArgs) -> Result<(Self, String), Failure> {
         let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
+        let text = match &file {
+            None => String::new(),
+            Some(path) => {
+                std::fs::read_to_string(path).map_err(|error| Failure::NoFile { path: path.clone(), error })?
+            }
+        };
         let ((mut config, policies), warnings) = match &file {
             None => Default::default(),
-            Some(path) => {
-                let text =
-                    std::fs::read_to_string(path).map_err(|error| Failure::NoFile { path: path.clone(), error })?;
-                Config::from_toml(&text).map_err(|error| Failure::File { path: path.clone(), error })?
-            }
+            Some(path) => Config::from_toml(&text).map_err(|error| Failure::File { path: path.clone(), error })?,
         };
         if let Some(url) = &args.upstream {
             let target = url.parse().map_err(|error: hapax_gateway::outbound::TargetError| {
@@ -72,6 +102,8 @@ impl Effective {
             Some("durable") => true,
             Some(_) => return Err(Failure::Flag("--durability", "write `any` or `durable`".to_owned())),
         };
-        Ok(Self { config, policies, warnings, file, listen, store, data, demand_durable })
+        let (notes, gate) = (Vec::new(), GateSize::default());
+        let effective = Self { config, policies, warnings, file, listen, store, data, demand_durable, notes, gate };
+        Ok((effective, text))
     }
 }

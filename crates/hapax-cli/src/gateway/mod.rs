@@ -22,9 +22,12 @@ pub(crate) use secret::kept_in as kept_secret;
 
 pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     crate::files::take_all();
-    let effective = Effective::read(&args)?;
+    let effective = Effective::alone(&args)?;
     for warning in &effective.warnings {
         eprintln!("hapax: warning: {warning}");
+    }
+    for note in &effective.notes {
+        eprintln!("hapax: warning: {note}");
     }
     let opened = store::open(&effective.store, &effective.data).await?;
     let _held = opened.hold().await?;
@@ -32,7 +35,11 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let secrets = Secrets { tenants: secret.clone() };
     let engine = Hapax::on(Arc::clone(&opened.store))
         .policies(effective.policies.clone())
-        .settings(hapax::Settings { demand_durable: effective.demand_durable, ..hapax::Settings::default() })
+        .settings(hapax::Settings {
+            gate: effective.gate,
+            demand_durable: effective.demand_durable,
+            ..hapax::Settings::default()
+        })
         .secret(secret)
         .build()?;
     store::agree(&engine).await?;
@@ -96,7 +103,7 @@ fn reload(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books,
 }
 
 fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books, actor: &str) -> Result<(), Failure> {
-    let effective = Effective::read(args)?;
+    let effective = Effective::alone(args)?;
     // Its admin socket serves the queue too.
     hapax_server::fit_for_queue(&effective.policies)?;
     let setup = running.prepare(&effective, &effective.policies, engine)?;

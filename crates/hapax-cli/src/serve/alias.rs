@@ -1,17 +1,20 @@
 //! The seeds' names. Each stands for a knob of the `job` or `api` surface; where the file sets that knob too, to something
 //! else, nobody can say which is meant.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use hapax::{
     Millis, Policies, Policy, Preset, Span,
     identity::{KeySource, Pointer, Surface},
     policy::{Capacity, Mode, OnInFlight, Treatment},
 };
-use hapax_engine::policy_file::{Report, Section, value};
+use hapax_engine::{
+    gate::GateSize,
+    policy_file::{Report, Section, value},
+};
 use toml::de::DeTable;
 
-use super::settings::{Given, given};
+use super::settings::{Given, OTHERS, given};
 use crate::failure::Failure;
 
 /// What `[idempotency]` says.
@@ -269,6 +272,38 @@ pub(super) struct Applied {
     pub(super) warning: Option<String>,
     /// How many answers a process keeps at hand, where somebody said so.
     pub(super) gate_entries: Option<u64>,
+}
+
+/// What the seeds' names come to for a process that reads nothing else of a daemon's settings.
+pub(crate) struct Seeded {
+    pub(crate) store: String,
+    pub(crate) notes: Vec<String>,
+    pub(crate) gate: GateSize,
+    /// Whether the surface `api` was spoken of.
+    pub(crate) of_api: bool,
+}
+
+/// As [`apply`] and [`prefixed`], for a gateway of its own.
+pub(crate) fn alone(policies: &mut Policies, path: &Path, text: &str, store: &str) -> Result<Seeded, Failure> {
+    let environment: BTreeMap<String, String> = std::env::vars().collect();
+    let shown = path.display().to_string();
+    let read = Policies::from_toml_beside(text, &OTHERS, |root, report| in_file(root, report, &shown));
+    let ((_, seed), _) = read.map_err(|error| Failure::File { path: path.to_owned(), error })?;
+    let applied = apply(policies, text, &seed, &environment)?;
+    let (prefixed, note) = prefixed(&given(store, ""), &seed)?;
+    let said_of_api = |(name, _): &(&str, Given)| *name != "key_prefix";
+    Ok(Seeded {
+        store: prefixed.map_or_else(|| store.to_owned(), |given| given.value),
+        notes: applied.warning.into_iter().chain(note).collect(),
+        gate: gate_of(applied.gate_entries),
+        of_api: seed.iter().any(said_of_api),
+    })
+}
+
+pub(super) fn gate_of(entries: Option<u64>) -> GateSize {
+    let standard = GateSize::default();
+    let entries = entries.and_then(|most| usize::try_from(most).ok());
+    GateSize { entries: entries.unwrap_or(standard.entries), ..standard }
 }
 
 /// Puts the seeds' names into the policies.

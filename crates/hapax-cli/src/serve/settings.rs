@@ -158,9 +158,7 @@ impl Settings {
     }
 
     pub(crate) fn gate(&self) -> GateSize {
-        let most = self.gate_entries.and_then(|most| usize::try_from(most).ok());
-        let standard = GateSize::default();
-        GateSize { entries: most.unwrap_or(standard.entries), ..standard }
+        alias::gate_of(self.gate_entries)
     }
 
     pub(crate) fn get(&self, name: &str) -> &str {

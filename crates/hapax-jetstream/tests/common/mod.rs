@@ -1,13 +1,14 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses its own part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{
     self,
     consumer::{PullConsumer, pull},
     stream,
 };
+use futures_core::Stream as _;
 use hapax_core::{Effect, Millis, Policy, Preset};
 use hapax_engine::{DeadLetter, DeadLetters, Engine, Message, Settings, Settle};
 use hapax_jetstream::Options;
@@ -25,13 +26,24 @@ pub async fn orders(bus: &jetstream::Context) -> stream::Stream {
 }
 
 pub async fn consumer(orders: &stream::Stream, name: &str) -> PullConsumer {
+    filtered(orders, name, "orders.>").await
+}
+
+/// Of one subject only.
+pub async fn filtered(orders: &stream::Stream, name: &str, subject: &str) -> PullConsumer {
     let config = pull::Config {
         durable_name: Some(name.into()),
+        filter_subject: subject.into(),
         ack_wait: Duration::from_secs(60),
         max_deliver: 500,
         ..Default::default()
     };
     orders.get_or_create_consumer(name, config).await.unwrap()
+}
+
+/// The next of what was pulled.
+pub async fn next(batch: &mut pull::Batch) -> Option<Result<jetstream::Message, async_nats::Error>> {
+    std::future::poll_fn(|context| Pin::new(&mut *batch).poll_next(context)).await
 }
 
 /// An engine whose store may stay away, with leases that a test can wait for.

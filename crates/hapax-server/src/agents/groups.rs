@@ -3,7 +3,7 @@ use hapax_engine::{Progress, Reported, Turn};
 
 use super::{Name, group_of, may_use, problems};
 use crate::{
-    api::nonce_of,
+    api::{nonce_of, noted_step},
     app::{App, Asked},
     http::{Reply, answer, json},
     problem::Problem,
@@ -16,8 +16,9 @@ use crate::{
 pub(super) async fn create(app: &App, asked: Asked) -> Result<Reply, Problem> {
     may_use(&asked.caller, "group")?;
     let wanted: GroupRequest = json(&asked.headers, asked.body, &app.limits).await?;
-    let turn = app.engine.group(&asked.caller.identity.tenant, &wanted.name)?.create().await?;
-    Ok(answer(&turn_wire(&turn)))
+    let group = app.engine.group(&asked.caller.identity.tenant, &wanted.name)?;
+    noted_step(app, &asked.caller, "create_group", &group.id().to_string()).await?;
+    Ok(answer(&turn_wire(&group.create().await?)))
 }
 
 pub(super) async fn show(app: &App, asked: Asked) -> Result<Reply, Problem> {

@@ -21,6 +21,7 @@ use hapax_engine::{GroupHandle, Turn};
 pub(crate) use endpoints::ENDPOINTS;
 
 use crate::{
+    api::noted_step,
     app::{App, Asked, Caller},
     http::Reply,
     problem::Problem,
@@ -95,9 +96,49 @@ impl Name {
             | Self::RetryInverse => false,
         }
     }
+
+    /// What stands in the audit log where an administrator does it for a tenant. `None`: it only looks, or writes a row of
+    /// its own that says more.
+    const fn step(self) -> Option<&'static str> {
+        match self {
+            Self::Supersede => Some("supersede"),
+            Self::Fork => Some("fork"),
+            Self::ForceComplete => Some("force_complete"),
+            Self::Absorb => Some("absorb"),
+            Self::Commit => Some("commit"),
+            Self::Close => Some("close"),
+            Self::AnswerActivity => Some("answer"),
+            Self::EndActivity => Some("end"),
+            Self::NextInverse => Some("next_inverse"),
+            Self::Settle => Some("settle"),
+            Self::ReportJob => Some("report"),
+            Self::Gather => Some("gather"),
+            Self::AbsorbIntoBeat => Some("absorb_into_beat"),
+            Self::Seal => Some("seal"),
+            Self::Keep => Some("keep"),
+            Self::CreateGroup
+            | Self::ShowGroup
+            | Self::ClaimActivity
+            | Self::RunEffects
+            | Self::BeginTool
+            | Self::BeginBeat
+            | Self::LookUp
+            | Self::ShowPlan
+            | Self::Unwind
+            | Self::SeenTo
+            | Self::RetryInverse
+            | Self::Deliver
+            | Self::SubmitJob
+            | Self::ShowJob => None,
+        }
+    }
 }
 
 pub(crate) async fn answer(app: &App, name: Name, asked: Asked) -> Result<Reply, Problem> {
+    if let Some(step) = name.step() {
+        let subject = asked.id.map(|id| id.to_string()).unwrap_or_default();
+        noted_step(app, &asked.caller, step, &subject).await?;
+    }
     match name {
         Name::CreateGroup => groups::create(app, asked).await,
         Name::ShowGroup => groups::show(app, asked).await,

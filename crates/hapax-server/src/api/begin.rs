@@ -61,6 +61,15 @@ pub(crate) async fn noted(app: &App, caller: &Caller, surface: &str, id: Id) -> 
     note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await
 }
 
+/// The same, where an administrator is about to take any other step.
+pub(crate) async fn noted_step(app: &App, caller: &Caller, step: &str, subject: &str) -> Result<(), Problem> {
+    if !caller.is_administrator() {
+        return Ok(());
+    }
+    let detail = serde_json::json!({ "step": step, "as_tenant": acting_for(caller) });
+    note(app, &caller.identity.actor(), Action::Operate, subject, detail).await
+}
+
 /// Logs what was found, and gives it. The engine has counted it.
 pub(crate) fn said(app: &App, caller: &Caller, begun: Found) -> Result<Reply, Problem> {
     let (id, key_hash, told, reply) = begun?;
@@ -223,7 +232,7 @@ pub(crate) fn wait_of(wait_ms: Option<u64>) -> Result<Option<Wait>, Problem> {
 }
 
 /// Whose operation an administrator is at; `None`: anybody's.
-pub(super) fn acting_for(caller: &Caller) -> Option<&str> {
+fn acting_for(caller: &Caller) -> Option<&str> {
     (!caller.sees_all).then(|| caller.tenant())
 }
 

@@ -11,8 +11,8 @@ mod resolve;
 mod step;
 
 pub(crate) use begin::{
-    Found, Undone, begin, begin_call, effect_of, given_out, lease_of, nonce_of, noted, refused_because, said, undone,
-    wait_of,
+    Found, Undone, begin, begin_call, effect_of, given_out, lease_of, nonce_of, noted, noted_step, refused_because,
+    said, undone, wait_of,
 };
 pub(crate) use doors::{audit, health, metrics, openapi, openwop, ready};
 pub(crate) use events::events;

@@ -9,13 +9,9 @@ use hapax_core::{
 use hapax_engine::{EngineError, Stepped, Ticket};
 use http::StatusCode;
 
-use super::{
-    begin::{acting_for, lease_of},
-    resolve::note,
-};
+use super::begin::{lease_of, noted_step};
 use crate::{
     app::{App, Asked, Caller},
-    audit::Action,
     endpoint::Name,
     http::{Reply, Sent, answer, json},
     log::Level,
@@ -70,10 +66,7 @@ pub(crate) async fn step(app: &App, name: Name, asked: Asked) -> Result<Reply, P
     let token = Token::parse(&token)
         .ok_or_else(|| Problem::bad_request("`token` is not one that begin has given: a number, a dot, 32 digits"))?;
     let (ends, has_outcome) = (said.ends(), said.has_outcome());
-    if caller.is_administrator() {
-        let detail = serde_json::json!({ "step": said.name(), "as_tenant": acting_for(&caller) });
-        note(app, &caller.identity.actor(), Action::Operate, &id.to_string(), detail).await?;
-    }
+    noted_step(app, &caller, said.name(), &id.to_string()).await?;
     let stepped = match app.tickets.get(&id, token, &caller) {
         Some(ticket) => with_ticket(app, &ticket, said).await,
         None => with_token(app, &caller, &id, token, said).await,

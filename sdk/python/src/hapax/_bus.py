@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
+import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._client import Client, Effect
 from ._errors import HapaxError, NoEffect, Rejected, Retryable
+from ._lease import _in_thread
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,12 @@ class Settle:
     """Seconds until it is to be delivered again."""
 
 
-DeadLetters = Callable[[Message, str], None]
+DeadLetters = Callable[[Message, str], object]
+"""Keeps a message for a person. One that has to be awaited serves `handle_async` only."""
 
 # As long as a message rests where nobody can say anything about it.
 _AWAY = Settle("nak", 2.0)
+_NOBODY_SAYS = {"settle": "nak", "after_ms": 2000}
 # A day, in seconds: what the daemon takes at most.
 _LONGEST_DELAY = 86_400.0
 
@@ -47,7 +52,7 @@ class Undecodable(Exception):
 
 
 class Guard:
-    """Guards one consumer. `handle` runs the handler unless the message was handled before."""
+    """Guards one consumer. `handle` runs the handler unless the message was handled before; `handle_async` awaits it."""
 
     def __init__(
         self,
@@ -83,6 +88,45 @@ class Guard:
         """Says what to tell the broker. What is to be acknowledged is durable by then. A handler that raises `Retryable` or
         `NoEffect` (with a `delay` in seconds, if it has one) has done nothing lasting, one that raises `Rejected` would
         fail again; after anything else it is unknown what happened."""
+        # Nobody would await it, and the message would count as handled, or as put aside.
+        if any(inspect.iscoroutinefunction(given) for given in (handler, in_progress, self._dead_letters)):
+            raise TypeError("`handle` awaits nothing: use `handle_async`")
+        told = self._deliver(message)
+        if told.get("verdict") == "execute":
+            told = self._settle(told, message, self._run(told, message, handler, in_progress))
+        if told["settle"] != "terminate":
+            return _settled(told)
+        # Durable before the broker forgets it.
+        try:
+            _not_awaited(self._dead_letters(message, told["dead_letter"]))
+        except Exception:
+            return _AWAY
+        return Settle("terminate")
+
+    async def handle_async(
+        self,
+        message: Message,
+        handler: Callable[[Message], Awaitable[object]],
+        in_progress: Callable[[], Awaitable[object]] | None = None,
+    ) -> Settle:
+        """The same for asyncio, with a handler that is awaited. Dead letters may be put aside by either kind of function."""
+        told: dict[str, Any] = await _in_thread(self._client._begins, self._deliver, message)
+        if told.get("verdict") == "execute":
+            said = await self._run_async(told, message, handler, in_progress)
+            # Whoever cancels us now does not stop what was done from being told.
+            told = await asyncio.shield(_in_thread(self._client._ends, self._settle, told, message, said))
+        if told["settle"] != "terminate":
+            return _settled(told)
+        try:
+            if inspect.iscoroutinefunction(self._dead_letters):
+                await self._dead_letters(message, told["dead_letter"])
+            else:
+                _not_awaited(await asyncio.to_thread(self._dead_letters, message, told["dead_letter"]))
+        except Exception:
+            return _AWAY
+        return Settle("terminate")
+
+    def _deliver(self, message: Message) -> dict[str, Any]:
         wanted: dict[str, Any] = {
             "consumer": self._consumer,
             "stream": message.stream,
@@ -93,20 +137,19 @@ class Guard:
         if message.intent is not None:
             wanted["intent"] = message.intent
         try:
-            told = self._client.begin(wanted, "/v1/bus:deliver")
+            return self._client.begin(wanted, "/v1/bus:deliver")
         except HapaxError as error:
             # However often it is delivered, it will be as large.
             if getattr(error, "status", 503) == 413:
-                return self._put_aside(message, str(error))
+                return {"settle": "terminate", "dead_letter": str(error)}
             return _away(error)
+
+    def _settle(self, ticket: dict[str, Any], message: Message, said: dict[str, Any]) -> dict[str, Any]:
+        said = {**said, "consumer": self._consumer, "delivery": message.delivery, "token": ticket["token"]}
         try:
-            if told["verdict"] == "execute":
-                said = self._run(told, message, handler, in_progress)
-                said = {**said, "consumer": self._consumer, "delivery": message.delivery, "token": told["token"]}
-                told = self._client.call("POST", f"/v1/bus/{told['operation']}:settle", said)
+            return self._client.call("POST", f"/v1/bus/{ticket['operation']}:settle", said)
         except HapaxError as error:
             return _away(error)
-        return self._settled(message, told)
 
     def _run(
         self,
@@ -116,56 +159,88 @@ class Guard:
         in_progress: Callable[[], object],
     ) -> dict[str, Any]:
         stop = threading.Event()
-        pauses = (ticket["in_progress_every_ms"], ticket["lease_ms"] / 3)
-        keeper = threading.Thread(target=self._keep, args=(ticket, in_progress, min(pauses) / 1000, stop), daemon=True)
+        keeper = threading.Thread(target=self._keep, args=(ticket, in_progress, stop), daemon=True)
         keeper.start()
         try:
-            handler(message)
-        except (NoEffect, Retryable) as error:
-            return {"handled": "retryable", "why": _why(error), "delay_ms": _ms(min(getattr(error, "delay", 1.0), _LONGEST_DELAY))}
-        except Rejected as error:
-            return {"handled": "failed", "why": _why(error)}
-        except Undecodable as error:
-            return {"handled": "undecodable", "why": _why(error)}
+            _not_awaited(handler(message))
         except Exception as error:
-            return {"handled": "unknown", "why": _why(error)}
+            return _ended(error)
         finally:
             stop.set()
             keeper.join()
         return {"handled": "done"}
 
-    def _keep(
-        self, ticket: dict[str, Any], in_progress: Callable[[], object], pause: float, stop: threading.Event
-    ) -> None:
-        while not stop.wait(max(0.001, pause)):
+    async def _run_async(
+        self,
+        ticket: dict[str, Any],
+        message: Message,
+        handler: Callable[[Message], Awaitable[object]],
+        in_progress: Callable[[], Awaitable[object]] | None,
+    ) -> dict[str, Any]:
+        keeper = asyncio.create_task(self._keep_async(ticket, in_progress))
+        try:
+            await handler(message)
+        except Exception as error:
+            return _ended(error)
+        finally:
+            keeper.cancel()
+        return {"handled": "done"}
+
+    def _keep(self, ticket: dict[str, Any], in_progress: Callable[[], object], stop: threading.Event) -> None:
+        while not stop.wait(_pause(ticket)):
             # Neither failing is a reason to stop a handler under way: its end may still be told. The broker hears it first:
             # it is to know also while the daemon is away.
             with contextlib.suppress(Exception):
                 in_progress()
+            self._renew(ticket)
+
+    async def _keep_async(
+        self, ticket: dict[str, Any], in_progress: Callable[[], Awaitable[object]] | None
+    ) -> None:
+        while True:
+            await asyncio.sleep(_pause(ticket))
             with contextlib.suppress(Exception):
-                self._client.step(ticket["operation"], "renew", token=ticket["token"])
+                if in_progress is not None:
+                    await in_progress()
+            await _in_thread(self._client._ends, self._renew, ticket)
 
-    def _settled(self, message: Message, told: dict[str, Any]) -> Settle:
-        if told["settle"] == "ack":
-            return Settle("ack")
-        if told["settle"] == "nak":
-            return Settle("nak", told["after_ms"] / 1000)
-        return self._put_aside(message, told["dead_letter"])
-
-    def _put_aside(self, message: Message, why: str) -> Settle:
-        # Durable before the broker forgets it.
-        try:
-            self._dead_letters(message, why)
-        except Exception:
-            return _AWAY
-        return Settle("terminate")
+    def _renew(self, ticket: dict[str, Any]) -> None:
+        with contextlib.suppress(Exception):
+            self._client.step(ticket["operation"], "renew", token=ticket["token"])
 
 
-def _away(error: HapaxError) -> Settle:
+def _ended(error: Exception) -> dict[str, Any]:
+    """What a handler's error says about what it did."""
+    if isinstance(error, (NoEffect, Retryable)):
+        delay = min(getattr(error, "delay", 1.0), _LONGEST_DELAY)
+        return {"handled": "retryable", "why": _why(error), "delay_ms": _ms(delay)}
+    if isinstance(error, Rejected):
+        return {"handled": "failed", "why": _why(error)}
+    if isinstance(error, Undecodable):
+        return {"handled": "undecodable", "why": _why(error)}
+    return {"handled": "unknown", "why": _why(error)}
+
+
+def _not_awaited(returned: object) -> None:
+    if inspect.isawaitable(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()
+        raise TypeError("it has to be awaited, and nobody does: give `handle_async` an `async def`")
+
+
+def _settled(told: dict[str, Any]) -> Settle:
+    return Settle("ack") if told["settle"] == "ack" else Settle("nak", told["after_ms"] / 1000)
+
+
+def _pause(ticket: dict[str, Any]) -> float:
+    return max(0.001, float(min(ticket["in_progress_every_ms"], ticket["lease_ms"] / 3)) / 1000)
+
+
+def _away(error: HapaxError) -> dict[str, Any]:
     """What a message comes to while the daemon says nothing about it. What is wrong with the guard itself is raised."""
     if getattr(error, "status", 503) in (400, 401, 403):
         raise error
-    return _AWAY
+    return _NOBODY_SAYS
 
 
 def _ms(seconds: float) -> int:
