@@ -1,8 +1,11 @@
 //! Real races, on real threads.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 use hapax_core::{Effect, group::WhyNot};
@@ -20,7 +23,8 @@ use super::{
 /// neither, and where it counts never both.
 ///
 /// How long a thread takes to wake differs between machines by more than the race is long. So whoever lost a round gets a
-/// longer lead in the next: the two stay close on every machine, and each wins often.
+/// longer lead in the next, and a longer one still if it goes on losing: the two stay close on every machine, and each wins
+/// often.
 pub async fn a_thousand_races_of_start_and_supersede(stage: &Stage) {
     let seed = Seeded::seed_or(7);
     println!("HAPAX_SEED={seed}");
@@ -28,8 +32,13 @@ pub async fn a_thousand_races_of_start_and_supersede(stage: &Stage) {
     let world = stage.world().await;
     let engine = world.engine();
     let (mut both, mut refused, mut started_early) = ([0_u32; 5], 0_u32, 0_u32);
-    // Above zero the start has the lead, below it the supersede.
-    let mut lead = 0_i64;
+    // In nanoseconds; above zero the start has the lead, below it the supersede.
+    let (mut lead, mut streak) = (0_i64, 0_i64);
+    let give_lead = |lead: &mut i64, streak: &mut i64, step: i64, started: bool| {
+        let to_start = if started { -1 } else { 1 };
+        *streak = if streak.signum() == to_start { (*streak + to_start).clamp(-32, 32) } else { to_start };
+        *lead += step * *streak;
+    };
     for round in 0..1_000_u32 {
         let effect = Effect::ALL[round as usize % 5];
         let name = format!("race-{round}");
@@ -59,7 +68,7 @@ pub async fn a_thousand_races_of_start_and_supersede(stage: &Stage) {
                 assert_eq!(effect, Effect::Irreversible);
                 assert!(starting.await.unwrap().is_ok(), "round {round}");
                 started_early += 1;
-                lead -= step;
+                give_lead(&mut lead, &mut streak, step, true);
                 continue;
             }
         };
@@ -78,16 +87,17 @@ pub async fn a_thousand_races_of_start_and_supersede(stage: &Stage) {
         }
         refused += u32::from(!started);
         started_early += u32::from(started);
-        lead += if started { -step } else { step };
+        give_lead(&mut lead, &mut streak, step, started);
     }
     println!("{started_early} started, {refused} refused, reported and taken back by class: {both:?}");
     assert!(started_early > 50 && refused > 50, "the race was none: {started_early} started, {refused} refused");
 }
 
-/// Keeps the thread busy; below zero not at all.
-fn spin(turns: i64) {
-    for turn in 0..turns {
-        std::hint::black_box(turn);
+/// Keeps the thread busy for so many nanoseconds; below zero not at all.
+fn spin(nanos: i64) {
+    let (since, most) = (std::time::Instant::now(), Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)));
+    while since.elapsed() < most {
+        std::hint::spin_loop();
     }
 }
 
