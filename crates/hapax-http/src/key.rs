@@ -44,7 +44,7 @@ pub(crate) fn anywhere(resolved: &Resolved, head: &request::Parts, body: &[u8]) 
     if !resolved.key_in_body() {
         return Ok(in_head);
     }
-    let json: Option<Value> = serde_json::from_slice(body).ok();
+    let mut read = None;
     let mut carried = Carried::default();
     if let Found::Key(key) = in_head {
         carried.first = Some(("the request's head", key));
@@ -54,6 +54,7 @@ pub(crate) fn anywhere(resolved: &Resolved, head: &request::Parts, body: &[u8]) 
         Source::Header(_) | Source::Query(_) | Source::Template(_) | Source::Automatic => None,
     });
     for pointer in pointers {
+        let json = read.get_or_insert_with(|| serde_json::from_slice::<Value>(body).ok());
         match json.as_ref().and_then(|json| pointer.find(json)) {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) => carried.add(pointer.as_str(), text.as_bytes(), resolved)?,

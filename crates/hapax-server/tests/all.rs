@@ -5,6 +5,7 @@
 mod a2a;
 mod a2a_many;
 mod agents;
+mod agents_bus;
 mod agents_client;
 mod api;
 mod audit;

@@ -1,14 +1,14 @@
 //! Undoing what a group did: the last start first, each once, whatever dies when.
 
 use hapax_core::{
-    Body, Effect, Nonce, Outcome, OutcomeClass, StateName,
+    Body, Effect, Id, Nonce, Outcome, OutcomeClass, StateName,
     command::{Posture, Release, Resolution, Resolve},
     group::GroupPhase,
     plan::{StepState, Unwinding},
 };
 use hapax_engine::{
-    Answered, Begun, Call, Classified, Compensations, Engine, GroupHandle, NoAnswer, Place, Progress, Turn, UndoError,
-    UnwindOptions, Unwound,
+    Activity, Answered, Begun, Call, Classified, Compensations, Engine, GroupHandle, NoAnswer, Place, Progress, Turn,
+    UndoError, UnwindOptions, Unwound,
 };
 use parking_lot::Mutex;
 
@@ -168,12 +168,23 @@ pub async fn nothing_is_undone_while_a_member_is_in_doubt(stage: &Stage) {
     let unwound = group.unwind(&inverses).await.unwrap();
     assert_eq!(unwound, Unwound::NotYet(vec![(lost.id(), Progress::InDoubt)]));
     assert!(undone.asked.lock().is_empty());
-    let version = engine.version(&lost.id()).await.unwrap();
-    let resolution = Resolution::Committed(done("\"it happened\""));
-    let resolve = Resolve { version, resolution, actor: "ops".into(), reason: "seen there".into() };
-    assert!(engine.resolve(&lost.id(), resolve).await.unwrap().is_done());
+    found(&engine, &lost.id()).await;
     let (state, _) = plan_of(group.unwind(&inverses).await.unwrap());
     assert_eq!((state, undone.ordinals()), (Unwinding::Completed, vec![6, 5, 2, 1]));
+}
+
+/// A charge that a trip is paid with, and what gives it back.
+fn charge(engine: &Engine) -> Activity {
+    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "stripe:create-charge" };
+    engine.activity("acme", &place).effect(Effect::Compensatable).compensated_by("undo", &1)
+}
+
+/// Somebody finds out that what was in doubt had gone through.
+async fn found(engine: &Engine, id: &Id) {
+    let version = engine.version(id).await.unwrap();
+    let resolution = Resolution::Committed(done("\"it happened\""));
+    let resolve = Resolve { version, resolution, actor: "ops".into(), reason: "seen there".into() };
+    assert!(engine.resolve(id, resolve).await.unwrap().is_done());
 }
 
 /// A charge of the trip is lost, and the call that repeats it is never sent. The trip is undone: the charge may have
@@ -182,11 +193,7 @@ pub async fn a_lost_charge_holds_up_the_undoing_after_a_later_call_that_was_not_
     let world = stage.world().await;
     let engine = world.engine();
     let (group, turn) = group(&engine, "trip").await;
-    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "stripe:create-charge" };
-    let charge = || {
-        let charge = engine.activity("acme", &place).effect(Effect::Compensatable).in_turn(&turn);
-        charge.compensated_by("undo", &1)
-    };
+    let charge = || charge(&engine).in_turn(&turn);
     assert!(charge().perform(|_| async { Err(NoAnswer::Lost("no answer".into())) }).await.is_err());
     assert!(charge().perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await.is_err());
     let undone: Arc<Undone> = Arc::default();
@@ -200,20 +207,13 @@ pub async fn a_lost_charge_that_is_found_is_undone_after_a_later_call_that_never
     let world = stage.world().await;
     let engine = world.engine();
     let (group, turn) = group(&engine, "trip").await;
-    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "stripe:create-charge" };
-    let charge = || {
-        let charge = engine.activity("acme", &place).effect(Effect::Compensatable).in_turn(&turn);
-        charge.compensated_by("undo", &1)
-    };
+    let charge = || charge(&engine).in_turn(&turn);
     assert!(charge().perform(|_| async { Err(NoAnswer::Lost("no answer".into())) }).await.is_err());
     let later = begin(charge().into_call().not_started()).await;
     assert!(later.release(&engine, Release::BeforeStart).await.unwrap().is_done());
     let id = charge().id().unwrap();
     assert_eq!((later.attempt(), state(&engine, &id).await), (2, StateName::InDoubt));
-    let version = engine.version(&id).await.unwrap();
-    let resolution = Resolution::Committed(done("\"it happened\""));
-    let resolve = Resolve { version, resolution, actor: "ops".into(), reason: "seen there".into() };
-    assert!(engine.resolve(&id, resolve).await.unwrap().is_done());
+    found(&engine, &id).await;
     let undone: Arc<Undone> = Arc::default();
     let (state_now, _) = plan_of(group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap());
     assert_eq!((state_now, undone.ordinals()), (Unwinding::Completed, vec![1]));
@@ -224,13 +224,12 @@ pub async fn a_lost_charge_holds_up_the_undoing_after_a_later_call_of_no_group(s
     let world = stage.world().await;
     let engine = world.engine();
     let (group, turn) = group(&engine, "trip").await;
-    let place = Place { run: "run-1", node: "pay", ordinal: 0, provider: "stripe:create-charge" };
-    let charge = || engine.activity("acme", &place).effect(Effect::Compensatable).compensated_by("undo", &1);
-    assert!(charge().in_turn(&turn).perform(|_| async { Err(NoAnswer::Lost("no answer".into())) }).await.is_err());
-    assert!(charge().perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await.is_err());
+    let lost = charge(&engine).in_turn(&turn).perform(|_| async { Err(NoAnswer::Lost("no answer".into())) });
+    assert!(lost.await.is_err());
+    assert!(charge(&engine).perform(|_| async { Err(NoAnswer::NotSent("refused".into())) }).await.is_err());
     let undone: Arc<Undone> = Arc::default();
     let unwound = group.unwind(&inverses(&undone, Effect::Unsafe)).await.unwrap();
-    assert_eq!(unwound, Unwound::NotYet(vec![(charge().id().unwrap(), Progress::InDoubt)]));
+    assert_eq!(unwound, Unwound::NotYet(vec![(charge(&engine).id().unwrap(), Progress::InDoubt)]));
 }
 
 /// A member is under way when the group is undone: it is waited for, and undone with the rest.

@@ -6,7 +6,7 @@ use hapax_engine::{BeatError, BeatSession, Gathered, SessionBeat};
 
 use super::{group_of, may_use, turn_of};
 use crate::{
-    api::{begin_call, effect_of, lease_of, wait_of},
+    api::{begin_call, wished},
     app::{App, Asked, Caller},
     http::{Reply, answer, json},
     problem::Problem,
@@ -75,15 +75,7 @@ pub(super) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let wanted: BeatBeginRequest = json(&asked.headers, asked.body, &app.limits).await?;
     let session = session(app, &asked.caller, &wanted.session)?;
     let mut call = session.call(&beat(&session, wanted.beat).await?)?.principal(&asked.caller.identity.principal);
-    if let Some(effect) = effect_of(wanted.effect.as_deref())? {
-        call = call.effect(effect);
-    }
-    if let Some(lease) = wanted.lease_ms {
-        call = call.lease(lease_of(lease)?);
-    }
-    if let Some(wait) = wait_of(wanted.wait_ms)? {
-        call = call.wait(wait);
-    }
+    call = wished(call, wanted.effect.as_deref(), wanted.lease_ms, wanted.wait_ms)?;
     if let Some(turn) = &wanted.turn {
         call = call.in_turn(&turn_of(app, &asked.caller, turn).await?);
     }

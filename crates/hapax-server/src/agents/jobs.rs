@@ -8,7 +8,7 @@ use super::{
     may_use,
 };
 use crate::{
-    api::{begin_call, effect_of, lease_of, wait_of},
+    api::{begin_call, wished},
     app::{App, Asked, Caller},
     http::{Reply, answer, json},
     problem::{Next, Problem},
@@ -26,16 +26,8 @@ pub(super) async fn submit(app: &App, asked: Asked) -> Result<Reply, Problem> {
         let title = "A name or a key cannot be used";
         Problem::new(StatusCode::BAD_REQUEST, "HX0001", title, error.to_string(), Next::FixRequest)
     })?;
-    let mut call = call.fingerprint(&*wanted.job).principal(&asked.caller.identity.principal);
-    if let Some(effect) = effect_of(wanted.effect.as_deref())? {
-        call = call.effect(effect);
-    }
-    if let Some(lease) = wanted.lease_ms {
-        call = call.lease(lease_of(lease)?);
-    }
-    if let Some(wait) = wait_of(wanted.wait_ms)? {
-        call = call.wait(wait);
-    }
+    let call = call.fingerprint(&*wanted.job).principal(&asked.caller.identity.principal);
+    let call = wished(call, wanted.effect.as_deref(), wanted.lease_ms, wanted.wait_ms)?;
     begin_call(app, &asked.caller, SURFACE, call, wanted.nonce.as_deref()).await
 }
 

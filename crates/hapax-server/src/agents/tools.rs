@@ -5,7 +5,7 @@ use http::StatusCode;
 
 use super::{may_use, turn_of};
 use crate::{
-    api::{begin_call, lease_of, wait_of},
+    api::{begin_call, wished},
     app::{App, Asked},
     http::{Reply, json},
     problem::{Next, Problem, store_down},
@@ -19,20 +19,14 @@ pub(super) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
         return Err(Problem::bad_request("`args` is an object: the arguments by name"));
     }
     let tool = Tool::new(wanted.declaration).map_err(refused)?;
-    let mut call = match &wanted.turn {
+    let call = match &wanted.turn {
         Some(turn) => {
             let turn = turn_of(app, &asked.caller, turn).await?;
             tool.call_in(&app.engine, &turn, wanted.args.get()).map_err(refused)?
         }
         None => tool.call_for(&app.engine, &asked.caller.identity.tenant, wanted.args.get()).map_err(refused)?,
     };
-    call = call.principal(&asked.caller.identity.principal);
-    if let Some(lease) = wanted.lease_ms {
-        call = call.lease(lease_of(lease)?);
-    }
-    if let Some(wait) = wait_of(wanted.wait_ms)? {
-        call = call.wait(wait);
-    }
+    let call = wished(call.principal(&asked.caller.identity.principal), None, wanted.lease_ms, wanted.wait_ms)?;
     begin_call(app, &asked.caller, "tool", call, wanted.nonce.as_deref()).await
 }
 

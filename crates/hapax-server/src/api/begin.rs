@@ -171,17 +171,9 @@ async fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Ca
         }
         (None, None) => call,
     };
-    if let Some(effect) = effect_of(wanted.effect.as_deref())? {
-        call = call.effect(effect);
-    }
-    if let Some(lease) = wanted.lease_ms {
-        call = call.lease(lease_of(lease)?);
-    }
+    call = wished(call, wanted.effect.as_deref(), wanted.lease_ms, wanted.wait_ms)?;
     if wanted.started == Some(false) {
         call = call.not_started();
-    }
-    if let Some(wait) = wait_of(wanted.wait_ms)? {
-        call = call.wait(wait);
     }
     if let Some(compensation) = &wanted.compensation {
         call = match undone(compensation)? {
@@ -194,6 +186,25 @@ async fn prepared(app: &App, caller: &Caller, wanted: BeginRequest) -> Result<Ca
         (Some(epoch), None) => call = call.epoch(epoch.caller, epoch.current),
         (None, Some(turn)) => call = call.in_turn(&agents::turn_of(app, caller, turn).await?),
         (None, None) => {}
+    }
+    Ok(call)
+}
+
+/// The call with what its caller says of it; what is left out stays as it is.
+pub(crate) fn wished(
+    mut call: Call,
+    effect: Option<&str>,
+    lease_ms: Option<u64>,
+    wait_ms: Option<u64>,
+) -> Result<Call, Problem> {
+    if let Some(effect) = effect_of(effect)? {
+        call = call.effect(effect);
+    }
+    if let Some(lease) = lease_ms {
+        call = call.lease(lease_of(lease)?);
+    }
+    if let Some(wait) = wait_of(wait_ms)? {
+        call = call.wait(wait);
     }
     Ok(call)
 }

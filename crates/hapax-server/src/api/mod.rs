@@ -12,7 +12,7 @@ mod step;
 
 pub(crate) use begin::{
     Found, Undone, begin, begin_call, effect_of, given_out, lease_of, nonce_of, noted, noted_step, refused_because,
-    said, undone, wait_of,
+    said, undone, wait_of, wished,
 };
 pub(crate) use doors::{audit, health, metrics, openapi, openwop, ready};
 pub(crate) use events::events;
