@@ -1,8 +1,12 @@
 //! A request's way through the gateway.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -16,7 +20,7 @@ use crate::{
     body::Out,
     execute::{self, Execution, Held},
     forward,
-    inbound::{Answer, Answering, Live, Peer},
+    inbound::{self, Answer, Answering, Inbound, Live, Peer, Stopping},
     outlive::Outlive,
     pass, path,
     refusal::refusal,
@@ -61,6 +65,15 @@ impl Gateway {
             told_cookies: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Takes connections until it is told to stop. What was taken goes on and counts as live.
+    ///
+    /// Behind a pointer, so that all of it is compiled here as one: an async function is otherwise compiled in pieces
+    /// wherever it is awaited, and everything it awaits with it.
+    #[must_use = "nothing is served unless this is awaited"]
+    pub fn serve(&self, inbound: Inbound, stopping: Stopping) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(inbound::serve(inbound, self.clone(), self.shared.live.clone(), stopping))
     }
 
     /// Puts another setup in force, and with it what it was built for: no request takes up the one without the other.

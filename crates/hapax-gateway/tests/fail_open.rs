@@ -9,7 +9,7 @@ use hapax_engine::{Engine, Settings};
 use hapax_gateway::{
     Config, Gateway,
     config::Secrets,
-    inbound::{Inbound, Limits, Live, Stop, serve},
+    inbound::{Inbound, Limits, Live, Stop},
 };
 use hapax_store::{Fault, FaultyStore, MemoryStore, Plan};
 use tokio::{
@@ -67,7 +67,7 @@ async fn what_ran_without_a_record_is_marked() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let inbound = Inbound { listener, tls: None, limits: Limits::default() };
-    tokio::spawn(serve(inbound, Gateway::new(setup, live.clone(), |_| ()), live, stopping));
+    tokio::spawn(Gateway::new(setup, live, |_| ()).serve(inbound, stopping));
 
     let recorded = post(address, "/quote", "k1").await;
     assert!(recorded.starts_with("http/1.1 200") && !recorded.contains("hapax-unrecorded"), "{recorded}");

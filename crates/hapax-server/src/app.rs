@@ -142,11 +142,11 @@ pub(crate) struct AtDoor {
 }
 
 impl Handler for AtDoor {
-    async fn handle(&self, request: Request<Incoming>) -> Reply {
+    async fn handle(&self, request: Box<Request<Incoming>>, peer: Option<Peer>) -> Reply {
         let here = self.app.tracer.as_ref().and_then(|tracer| Here::of_request(tracer, request.headers()));
         let reply = match here {
-            None => self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused)),
-            Some(here) => Box::pin(self.traced(here, request)).await,
+            None => self.app.route(self.door, peer, request).await.unwrap_or_else(|refused| problem(&refused)),
+            Some(here) => Box::pin(self.traced(here, peer, request)).await,
         };
         self.app.metrics.answered(reply.status().as_u16());
         reply
@@ -155,7 +155,7 @@ impl Handler for AtDoor {
 
 impl AtDoor {
     /// The same, inside a span that is named after the endpoint: the address itself may hold anything.
-    async fn traced(&self, here: Here, request: Request<Incoming>) -> Reply {
+    async fn traced(&self, here: Here, peer: Option<Peer>, request: Box<Request<Incoming>>) -> Reply {
         let method = request.method().as_str().to_owned();
         let route = match endpoint::find(&method, request.uri().path(), self.door != Door::Public) {
             Found::Endpoint(endpoint, _) => endpoint.path,
@@ -165,7 +165,7 @@ impl AtDoor {
         here.note("http.route", route);
         let notes = here.clone();
         let work = Box::pin(async move {
-            let reply = self.app.route(self.door, request).await.unwrap_or_else(|refused| problem(&refused));
+            let reply = self.app.route(self.door, peer, request).await.unwrap_or_else(|refused| problem(&refused));
             notes.note("http.response.status_code", reply.status().as_u16());
             reply
         });
@@ -187,9 +187,13 @@ impl App {
         self.auth_changes.send_modify(|number| *number += 1);
     }
 
-    async fn route(self: &Arc<Self>, door: Door, request: Request<Incoming>) -> Result<Reply, Problem> {
+    async fn route(
+        self: &Arc<Self>,
+        door: Door,
+        peer: Option<Peer>,
+        request: Box<Request<Incoming>>,
+    ) -> Result<Reply, Problem> {
         let (head, body) = request.into_parts();
-        let peer = head.extensions.get::<Peer>().copied();
         let found = endpoint::find(head.method.as_str(), head.uri.path(), door != Door::Public);
         if let Found::Endpoint(Endpoint { needs: Needs::Nothing, name, .. }, _) = &found {
             return self.public(*name, door).await;

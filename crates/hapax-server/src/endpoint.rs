@@ -1,6 +1,8 @@
 //! All endpoints, as values. The router and the OpenAPI document both read this table, so neither knows one that the
 //! other does not.
 
+use std::sync::LazyLock;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::{
@@ -417,25 +419,44 @@ pub(crate) enum Found<'p> {
 pub(crate) fn find<'p>(method: &str, path: &'p str, admin: bool) -> Found<'p> {
     let asked = if method == "HEAD" { "GET" } else { method };
     let mut methods = Vec::new();
-    for endpoint in all().filter(|endpoint| admin || endpoint.needs != Needs::Admin) {
-        if let Some(id) = matches(endpoint.path, path) {
-            if endpoint.method == asked {
-                return Found::Endpoint(endpoint, id);
-            }
-            methods.push(endpoint.method);
+    for row in TABLE.iter() {
+        let Some(id) = row.matches(path) else { continue };
+        if !admin && row.endpoint.needs == Needs::Admin {
+            continue;
         }
+        if row.endpoint.method == asked {
+            return Found::Endpoint(row.endpoint, id);
+        }
+        methods.push(row.endpoint.method);
     }
     if methods.is_empty() { Found::Nothing } else { Found::Methods(methods) }
 }
 
-/// The id in the path, where the template has one.
-fn matches<'p>(template: &str, path: &'p str) -> Option<Option<&'p str>> {
-    let split = template.split_once("{id}").or_else(|| template.split_once("{run}"));
-    let Some((before, after)) = split else {
-        return (template == path).then_some(None);
-    };
-    let id = path.strip_prefix(before)?.strip_suffix(after)?;
-    (!id.is_empty() && !id.contains([':', '/'])).then_some(Some(id))
+/// The table as requests are held against it: each template split where its id stands.
+static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| all().map(Row::of).collect());
+
+struct Row {
+    endpoint: &'static Endpoint,
+    before: &'static str,
+    /// What follows the id; `None`: there is none in this address.
+    after: Option<&'static str>,
+}
+
+impl Row {
+    fn of(endpoint: &'static Endpoint) -> Self {
+        let path = endpoint.path;
+        match path.split_once("{id}").or_else(|| path.split_once("{run}")) {
+            Some((before, after)) => Self { endpoint, before, after: Some(after) },
+            None => Self { endpoint, before: path, after: None },
+        }
+    }
+
+    /// The id in the path, where the template has one.
+    fn matches<'p>(&self, path: &'p str) -> Option<Option<&'p str>> {
+        let Some(after) = self.after else { return (self.before == path).then_some(None) };
+        let id = path.strip_prefix(self.before)?.strip_suffix(after)?;
+        (!id.is_empty() && !id.contains([':', '/'])).then_some(Some(id))
+    }
 }
 
 #[cfg(test)]

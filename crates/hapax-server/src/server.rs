@@ -1,6 +1,9 @@
 use std::{
-    fmt, io,
+    fmt,
+    future::Future,
+    io,
     net::SocketAddr,
+    pin::Pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -31,6 +34,10 @@ use crate::{
     tickets::Tickets,
     trace::Tracer,
 };
+
+/// A server at work, behind a pointer: so all of it is compiled in this crate as one. An async function is otherwise
+/// compiled wherever it is awaited, in pieces, and everything that it awaits with it.
+type Serving<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Why a server cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -275,26 +282,30 @@ impl Server {
         Ok(())
     }
 
-    async fn serve_at(
+    fn serve_at(
         &self,
         listener: TcpListener,
         door: Door,
         tls: Option<Arc<TlsConfig>>,
-    ) -> Result<(), ServerError> {
-        self.may_serve(&listener)?;
+    ) -> Serving<Result<(), ServerError>> {
+        let may = self.may_serve(&listener);
         let handler = AtDoor { app: Arc::clone(&self.app), door };
         let (limits, stop) = (Arc::clone(&self.app.limits), self.app.stop.clone());
-        match tls {
-            None => http::serve(listener, handler, limits, stop).await,
-            Some(config) => http::serve(http::Tls::new(listener, &config), handler, limits, stop).await,
-        }
-        Ok(())
+        Box::pin(async move {
+            may?;
+            match tls {
+                None => http::serve(listener, handler, limits, stop).await,
+                Some(config) => http::serve(http::Tls::new(listener, &config), handler, limits, stop).await,
+            }
+            Ok(())
+        })
     }
 
     /// Serves whoever may open this socket, as an administrator.
-    pub async fn serve_socket(&self, listener: UnixListener) {
+    #[must_use = "nothing is served unless this is awaited"]
+    pub fn serve_socket(&self, listener: UnixListener) -> Serving<()> {
         let handler = AtDoor { app: Arc::clone(&self.app), door: Door::Socket };
-        http::serve(listener, handler, Arc::clone(&self.app.limits), self.app.stop.clone()).await;
+        Box::pin(http::serve(listener, handler, Arc::clone(&self.app.limits), self.app.stop.clone()))
     }
 
     /// Writes down what nobody asks for: evictions, with their number, and signed checkpoints.

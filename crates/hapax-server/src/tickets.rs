@@ -4,10 +4,12 @@
 //! attempt counts as running where a policy limits that. Nothing depends on it being here: a token does the same, with one
 //! more read, also after a restart.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use hapax_core::{Id, Token};
 use hapax_engine::Ticket;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
@@ -26,8 +28,8 @@ pub(crate) struct Tickets {
 
 #[derive(Debug)]
 struct Shard {
-    held: HashMap<Id, Held>,
-    by_tenant: HashMap<Arc<str>, usize>,
+    held: HashMap<Id, Held, RandomState>,
+    by_tenant: HashMap<Arc<str>, usize, RandomState>,
     purge_at: Instant,
 }
 
@@ -64,7 +66,7 @@ impl Shard {
 impl Tickets {
     pub(crate) fn new(most: usize) -> Self {
         let purge_at = Instant::now() + BETWEEN_PURGES;
-        let shard = || Mutex::new(Shard { held: HashMap::new(), by_tenant: HashMap::new(), purge_at });
+        let shard = || Mutex::new(Shard { held: HashMap::default(), by_tenant: HashMap::default(), purge_at });
         Self { shards: (0..SHARDS).map(|_| shard()).collect(), most: most / SHARDS }
     }
 

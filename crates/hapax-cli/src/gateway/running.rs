@@ -6,7 +6,7 @@ use hapax::{Engine, Policies};
 use hapax_gateway::{
     Gateway, Notice, Setup,
     config::Secrets,
-    inbound::{Inbound, Live, Stop, serve},
+    inbound::{Inbound, Live, Stop},
 };
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 
@@ -41,7 +41,7 @@ impl Running {
         let (stop, stopping) = Stop::new();
         let gateway = Gateway::new(setup, live.clone(), tell);
         let inbound = Inbound { listener, tls, limits: effective.config.limits.clone() };
-        let accepting = tokio::spawn(serve(inbound, gateway.clone(), live.clone(), stopping));
+        let accepting = tokio::spawn(gateway.serve(inbound, stopping));
         let grace = effective.config.grace.unwrap_or(GRACE);
         let address = format!("{scheme}://{address}");
         Ok(Self { gateway, secrets, live, stop, accepting, grace, listen, address })

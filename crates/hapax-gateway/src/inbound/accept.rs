@@ -31,8 +31,7 @@ pub(super) struct Shared<A> {
 }
 
 /// Takes connections until it is told to stop. What was taken goes on and is counted in `live`.
-#[allow(private_bounds, reason = "what answers is ours; others start a whole gateway")]
-pub async fn serve<A: Answer>(inbound: Inbound, answer: A, live: Live, mut stopping: Stopping) {
+pub(crate) async fn serve<A: Answer>(inbound: Inbound, answer: A, live: Live, mut stopping: Stopping) {
     let limits = Arc::new(inbound.limits);
     let room = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let peers = Peers::default();

@@ -9,7 +9,8 @@ mod peers;
 mod tls;
 mod watched;
 
-pub use accept::{Inbound, serve};
+pub use accept::Inbound;
+pub(crate) use accept::serve;
 pub use limits::Limits;
 pub use live::{Live, Stop, Stopping};
 pub(crate) use tls::certificates;

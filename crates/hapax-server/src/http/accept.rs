@@ -20,7 +20,7 @@ use crate::{
 
 /// Answers requests; it has no errors of its own.
 pub(crate) trait Handler: Clone + Send + Sync + 'static {
-    fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Reply> + Send;
+    fn handle(&self, request: Box<Request<Incoming>>, peer: Option<Peer>) -> impl Future<Output = Reply> + Send;
 }
 
 /// Where connections come from.
@@ -138,13 +138,11 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     limits: Arc<Limits>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        let handler = handler.clone();
-        if let Some(peer) = peer {
-            request.extensions_mut().insert(peer);
-        }
-        // The server moves the future of an answer about; this way it moves a pointer.
-        in_place(move || async move { Ok::<_, Infallible>(handler.handle(request).await) })
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (handler, request) = (handler.clone(), Box::new(request));
+        // The server moves the future of an answer about; this way it moves a pointer. It is made where it lies only if
+        // all that it starts with are pointers, too.
+        in_place(move || async move { Ok::<_, Infallible>(handler.handle(request, peer).await) })
     });
     let io = TokioIo::new(Guarded::new(stream, limits.write_time));
     let connection = http1::Builder::new()

@@ -68,7 +68,7 @@ pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Sent, l
         return Err(Problem::not_json());
     }
     let bytes = bytes(body, limits).await?;
-    if depth(&bytes) > limits.json_depth {
+    if is_deeper(&bytes, limits.json_depth) {
         return Err(Problem::bad_request(format!("the JSON is nested deeper than {}", limits.json_depth)));
     }
     // An array would be taken for the fields of an object in their order, which nobody means.
@@ -101,6 +101,11 @@ fn in_words(error: &serde_json::Error) -> String {
         }
         serde_json::error::Category::Eof => "the JSON ends too early".to_owned(),
     }
+}
+
+/// Whether brackets are nested deeper than this. Most bodies have not as many in all, which is soon counted.
+fn is_deeper(json: &[u8], most: usize) -> bool {
+    memchr::memchr2_iter(b'{', b'[', json).nth(most).is_some() && depth(json) > most
 }
 
 /// How deep brackets are nested outside of texts.
@@ -138,5 +143,13 @@ mod tests {
         assert_eq!(depth(br#"{"a":[1,{"b":"[[[[\"[["}]}"#), 3);
         assert_eq!(depth(b"1"), 0);
         assert_eq!(depth(&b"[".repeat(1000)), 1000);
+    }
+
+    #[test]
+    fn many_brackets_side_by_side_are_not_deep() {
+        let side_by_side = format!("[{}]", "[],".repeat(100));
+        assert!(is_deeper(side_by_side.as_bytes(), 1) && !is_deeper(side_by_side.as_bytes(), 2));
+        assert!(is_deeper(b"[[[1]]]", 2) && !is_deeper(b"[[[1]]]", 3));
+        assert!(!is_deeper(br#"{"a":"[[[["}"#, 1));
     }
 }
