@@ -182,36 +182,41 @@ fn pairs(
 
 #[derive(Default)]
 struct Buffers {
+    asked: Vec<u8>,
     out: Vec<u8>,
     answer: Vec<u8>,
     body: String,
 }
 
 async fn over_http(stream: &mut TcpStream, number: u64, buffers: &mut Buffers) -> Result<(), String> {
-    let wanted = format!(
+    buffers.asked.clear();
+    let _infallible = write!(
+        buffers.asked,
         r#"{{"surface":"payments","key":"order-{number:016x}","effect":"irreversible","request":{{"amount":1200}}}}"#
     );
-    post(stream, "/v1/operations:begin", &wanted, buffers).await?;
-    let said = String::from_utf8_lossy(&buffers.answer).into_owned();
-    let member = |name: &str| {
-        let start = said.find(&format!("\"{name}\":\""))? + name.len() + 4;
-        said[start..].split('"').next()
+    post(stream, "/v1/operations:begin", buffers).await?;
+    let member = |name: &[u8]| {
+        let start = memchr::memmem::find(&buffers.answer, name)? + name.len();
+        let end = memchr::memchr(b'"', &buffers.answer[start..])?;
+        std::str::from_utf8(&buffers.answer[start..start + end]).ok().map(str::to_owned)
     };
-    let (Some(operation), Some(token)) = (member("operation"), member("token")) else {
-        return Err(format!("no ticket: {said}"));
+    let (Some(operation), Some(token)) = (member(br#""operation":""#), member(br#""token":""#)) else {
+        return Err(format!("no ticket: {}", String::from_utf8_lossy(&buffers.answer)));
     };
-    let done = format!(r#"{{"token":"{token}","outcome":{{"status":200,"body":"{}"}}}}"#, buffers.body);
-    post(stream, &format!("/v1/operations/{operation}:complete"), &done, buffers).await
+    buffers.asked.clear();
+    let _infallible =
+        write!(buffers.asked, r#"{{"token":"{token}","outcome":{{"status":200,"body":"{}"}}}}"#, buffers.body);
+    post(stream, &format!("/v1/operations/{operation}:complete"), buffers).await
 }
 
-async fn post(stream: &mut TcpStream, path: &str, body: &str, buffers: &mut Buffers) -> Result<(), String> {
-    use std::io::Write as _;
+async fn post(stream: &mut TcpStream, path: &str, buffers: &mut Buffers) -> Result<(), String> {
     buffers.out.clear();
     let _infallible = write!(
         buffers.out,
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        buffers.asked.len()
     );
+    buffers.out.extend_from_slice(&buffers.asked);
     stream.write_all(&buffers.out).await.map_err(|error| error.to_string())?;
     read_whole(stream, &mut buffers.answer).await
 }
@@ -240,7 +245,6 @@ async fn by_redis(stream: &mut TcpStream, number: u64, buffers: &mut Buffers) ->
 }
 
 fn command(words: &[&str], out: &mut Vec<u8>) {
-    use std::io::Write as _;
     out.clear();
     let _infallible = write!(out, "*{}\r\n", words.len());
     for word in words {

@@ -24,8 +24,9 @@ pub struct Answer {
 
 #[derive(Clone, Debug)]
 enum Kept {
-    /// A success without status and headers, as `once` records it.
-    Plain(Bytes),
+    /// A success without status and headers, as `once` records it, and so short that a copy costs no more than to count
+    /// those who hold it.
+    Short(Box<[u8]>),
     Whole(Arc<Whole>),
 }
 
@@ -58,6 +59,9 @@ fn alone(outcome: &Outcome) -> Outcome {
     Outcome { class: outcome.class, status: outcome.status, headers, body }
 }
 
+/// Up to so many bytes an answer is copied rather than shared.
+const SHORT: usize = 1024;
+
 /// No scheme has this number.
 const NO_SCHEME: u8 = 0;
 
@@ -67,12 +71,13 @@ impl Answer {
         let Recorded::Whole(outcome) = &replay.answer else { return None };
         let kept = match &outcome.body {
             Body::Inline(bytes)
-                if outcome.class == OutcomeClass::Success
+                if bytes.len() <= SHORT
+                    && outcome.class == OutcomeClass::Success
                     && outcome.status == 0
                     && outcome.headers.is_empty()
                     && replay.asked_first.is_none() =>
             {
-                Kept::Plain(Bytes::copy_from_slice(bytes))
+                Kept::Short(Box::from(&bytes[..]))
             }
             Body::Empty | Body::Inline(_) | Body::Handle(_) | Body::Uncaptured { .. } => {
                 Kept::Whole(Arc::new(Whole { outcome: alone(outcome), asked_first: replay.asked_first.clone() }))
@@ -121,7 +126,7 @@ impl Answer {
 
     pub(super) fn replay(&self) -> Replay {
         let (outcome, asked_first) = match &self.kept {
-            Kept::Plain(bytes) => (Outcome::success(bytes.clone()), None),
+            Kept::Short(bytes) => (Outcome::success(Bytes::copy_from_slice(bytes)), None),
             Kept::Whole(whole) => (whole.outcome.clone(), whole.asked_first.clone()),
         };
         Replay {
@@ -137,7 +142,7 @@ impl Answer {
     /// The bytes that the recorded answer itself takes.
     pub(super) fn weight(&self) -> usize {
         match &self.kept {
-            Kept::Plain(bytes) => bytes.len(),
+            Kept::Short(bytes) => bytes.len(),
             Kept::Whole(whole) => {
                 let outcome = &whole.outcome;
                 let headers: usize = outcome.headers.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
