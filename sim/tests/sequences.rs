@@ -95,6 +95,7 @@ impl Place {
         if let Some(record) = &mut plain {
             // For people only.
             record.past.clear();
+            record.attempt.lease = None;
             record.attempt.begun = hapax_core::Anchor::Write;
             record.attempt.fence = hapax_core::Fence::Write;
         }

@@ -70,6 +70,8 @@ pub struct Attempt {
     pub begun: Anchor,
     pub begun_wall: WallMillis,
     pub fence: Fence,
+    /// How long its lease was when it ended, for *explain*. While it runs, its state says so.
+    pub lease: Option<Millis>,
     pub end: End,
 }
 
@@ -86,6 +88,8 @@ pub struct Past {
     pub number: u32,
     pub owner: Arc<str>,
     pub begun_wall: WallMillis,
+    /// How long its lease was when it ended.
+    pub lease: Option<Millis>,
     pub end: End,
 }
 

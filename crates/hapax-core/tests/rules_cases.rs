@@ -4,7 +4,7 @@
 
 use crate::rules_support::*;
 use hapax_core::{
-    Command, Effect, Outcome, Recorded, Reply, StateName, Token, Verdict, Version, Waiting,
+    Command, Effect, Millis, Outcome, Recorded, Reply, StateName, Token, Verdict, Version, Waiting,
     command::{Begin, Conflict, Posture, Resolution},
     judge_waiter,
 };
@@ -490,4 +490,37 @@ fn s1_start_and_renew_after_the_lapse_are_fenced_in_both_cases() {
             }
         }
     }
+}
+
+/// However an attempt ends, its record says for how long it was leased, and goes on saying so when later ones have come.
+#[test]
+fn an_ended_attempt_is_remembered_with_its_lease() {
+    type Ends = fn(&mut Cell, Token);
+    let ends: [(&str, Ends); 6] = [
+        ("completed", |cell, token| drop(cell.ask(complete(token, 1)))),
+        ("rejected", |cell, token| drop(cell.ask(reject(token, 1)))),
+        ("failed", |cell, token| drop(cell.ask(fail(token, 1)))),
+        ("failed, unknown", |cell, token| drop(cell.ask(fail_unknown(token)))),
+        ("lapsed, as it is read", |cell, _| cell.wait(77)),
+        ("lapsed and swept", |cell, _| {
+            cell.wait(77);
+            cell.sweep();
+        }),
+    ];
+    for (how, end) in ends {
+        let mut cell = Cell::new(policy());
+        let token = cell.granted(Begin { lease: Some(Millis(77)), ..begin(1, Effect::Unsafe) });
+        assert_eq!(cell.read().unwrap().attempt.lease, None, "while it runs, its state says so");
+        end(&mut cell, token);
+        assert_eq!(cell.read().unwrap().attempt.lease, Some(Millis(77)), "{how}");
+    }
+    let mut cell = Cell::new(policy());
+    let token = cell.granted(Begin { lease: Some(Millis(77)), ..begin(1, Effect::Idempotent) });
+    assert_eq!(cell.ask(Command::Renew { token, lease: Millis(88) }), OK);
+    cell.wait(88);
+    let next = cell.granted(begin(2, Effect::Idempotent));
+    assert_eq!(cell.ask(complete(next, 1)), OK);
+    let record = cell.read().unwrap();
+    assert_eq!(record.past[0].lease, Some(Millis(88)), "as it was renewed last");
+    assert_eq!(record.attempt.lease, Some(policy().lease));
 }

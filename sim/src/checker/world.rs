@@ -494,8 +494,9 @@ impl World {
             Write::Put(record) => {
                 let mut settled =
                     std::sync::Arc::unwrap_or_clone(record.clone()).settled(self.version, bridge::stamp(self.now));
-                // For people only: no rule looks at it.
+                // For people only: no rule looks at them.
                 settled.past = Vec::new();
+                settled.attempt.lease = None;
                 Some(Arc::new(settled))
             }
             Write::Remove | Write::Nothing => None,

@@ -74,7 +74,8 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
             let [number, owner, end] = ["number", "owner", "end"].map(|name| show::text(attempt, name));
             let lease = match (attempt["lease_left_ms"].as_u64(), attempt["lease_ms"].as_u64()) {
                 (Some(left), Some(length)) => format!("{}s of {}s left", left.div_ceil(1000), length.div_ceil(1000)),
-                (_, _) => "-".to_owned(),
+                (None, Some(length)) => format!("{}s", length.div_ceil(1000)),
+                (_, None) => "-".to_owned(),
             };
             vec![number, owner, show::time(attempt, "begun_at"), lease, end]
         })

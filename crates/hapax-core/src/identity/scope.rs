@@ -114,7 +114,9 @@ pub(super) fn check(what: &'static str, name: &str, most: usize) -> Result<(), S
     if name.len() > most {
         return Err(ScopeError::TooLong { what, len: name.len(), most });
     }
-    if name.chars().any(char::is_control) {
+    // Plain letters are soon seen; only others have to be read as characters.
+    let is_plain = name.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+    if !is_plain && name.chars().any(char::is_control) {
         return Err(ScopeError::BadCharacter { what, rule: "no control characters" });
     }
     Ok(())

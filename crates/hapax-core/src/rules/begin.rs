@@ -215,6 +215,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                 begun: Anchor::Write,
                 begun_wall: moment.wall,
                 fence: Fence::Write,
+                lease: None,
                 end: End::Running,
             };
             let rules = policy.rules_for(begin.effect);

@@ -17,11 +17,11 @@ use std::{borrow::Borrow, sync::Arc};
 use bytes::Bytes;
 
 use crate::{
-    BodyId, Stamp, Token, Version, WallMillis,
+    BodyId, Millis, Stamp, Token, Version, WallMillis,
     command::{Command, Done, Reply},
     event::{Cause, Event},
     policy::Policy,
-    record::{Attempt, End, PAST_KEPT, Past, Record, StateName},
+    record::{Attempt, End, PAST_KEPT, Past, Record, State, StateName},
 };
 
 pub use begin::{Waiting, final_answer, judge_waiter};
@@ -92,7 +92,17 @@ pub fn apply(policy: &Policy, current: Current<'_>, command: impl Borrow<Command
         Command::Evict { tombstones_full } => sweep::evict(&before, *tombstones_full),
     };
     step.drop_bodies = bodies_left_behind(current.record, &step.write);
+    keep_lease(current.record, &mut step.write);
     step
+}
+
+/// However an attempt ends, the record remembers for how long it was leased: afterwards no state says so.
+fn keep_lease(stored: Option<&Record>, write: &mut Write) {
+    let (Some(lease), Write::Put(next)) = (stored.and_then(Record::lease), write) else { return };
+    let ended = next.lease().is_none() && stored.is_some_and(|stored| stored.attempt.number == next.attempt.number);
+    if ended && next.attempt.lease != Some(lease) {
+        Arc::make_mut(next).attempt.lease = Some(lease);
+    }
 }
 
 /// The stored record, and what it reads as now.
@@ -166,9 +176,18 @@ impl Step {
 }
 
 impl Record {
+    /// How long the attempt under way is leased for.
+    fn lease(&self) -> Option<Millis> {
+        match &self.state {
+            State::Pending(pending) => Some(pending.lease.length),
+            State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => None,
+        }
+    }
+
     /// The same record with its latest attempt moved into the past.
     fn with_attempt(&self, next: Attempt, ended: End) -> Self {
         let mut record = self.clone();
+        let lease = self.lease();
         let before = std::mem::replace(&mut record.attempt, next);
         if record.past.len() == PAST_KEPT {
             record.past.remove(0);
@@ -177,6 +196,7 @@ impl Record {
             number: before.number,
             owner: before.owner,
             begun_wall: before.begun_wall,
+            lease: lease.or(before.lease),
             end: ended,
         });
         record

@@ -89,6 +89,7 @@ pub(super) fn lapse(record: &Record, pending: &Pending, since: Anchor, end: End)
         }
     };
     lapsed.attempt.end = end;
+    lapsed.attempt.lease = Some(pending.lease.length);
     Lapse::Becomes(Box::new(lapsed))
 }
 

@@ -64,7 +64,7 @@ fn wire(app: &App, caller: &Caller, known: &Explanation, is_own: bool) -> Option
         number: past.number,
         owner: past.owner.to_string(),
         begun_at: past.begun_wall.0,
-        lease_ms: None,
+        lease_ms: past.lease.map(|lease| lease.0),
         lease_left_ms: None,
         end: words::end(past.end).to_owned(),
     });
@@ -76,7 +76,7 @@ fn wire(app: &App, caller: &Caller, known: &Explanation, is_own: bool) -> Option
         number: latest.number,
         owner: latest.owner.to_string(),
         begun_at: latest.begun_wall.0,
-        lease_ms: lease.map(|lease| lease.length.0),
+        lease_ms: lease.map(|lease| lease.length).or(latest.lease).map(|length| length.0),
         lease_left_ms: lease.map(|lease| lease_end(lease).since(known.now).0),
         end: words::end(latest.end).to_owned(),
     }]);

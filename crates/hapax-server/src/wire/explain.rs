@@ -10,10 +10,10 @@ pub struct AttemptWire {
     pub owner: String,
     /// Milliseconds since 1970.
     pub begun_at: u64,
-    /// How long its lease is from its last renewal on; only while it runs.
+    /// How long its lease is from its last renewal on, or was when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// How much of that is left.
+    /// How much of that is left; only while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_left_ms: Option<u64>,
     pub end: String,

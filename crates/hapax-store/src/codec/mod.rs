@@ -31,7 +31,7 @@ pub use read::CodecError;
 pub use task::{open_task, seal_task};
 
 /// The newest format of operations that this program reads. It writes the oldest that can hold a record.
-pub const FORMAT: u8 = 3;
+pub const FORMAT: u8 = 4;
 
 /// Wraps an operation record for a store: its bytes, and beside them what the store needs to index and expire it.
 #[must_use]

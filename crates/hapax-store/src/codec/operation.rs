@@ -1,4 +1,5 @@
-//! The bytes of one operation record: format 1, 2 where it has ties, and 3 where an earlier attempt of it is in doubt.
+//! The bytes of one operation record: format 1, 2 where it has ties, 3 where an earlier attempt of it is in doubt, and 4
+//! where it says how long attempts that ended were leased.
 
 use std::sync::Arc;
 
@@ -26,17 +27,27 @@ const MOST_HEADERS: usize = 1024;
 /// What follows the fields that every operation has: a sum of these.
 const TIES: u64 = 1;
 const EARLIER_DOUBT: u64 = 2;
-const BOTH: u64 = TIES | EARLIER_DOUBT;
+const LEASES: u64 = 4;
+const ALL: u64 = TIES | EARLIER_DOUBT | LEASES;
+
+/// A record is written as the oldest format has it that can hold it, so that as many programs as may can read it. One that
+/// does not know of earlier doubts must not: it would forget them.
+const fn format_of(extensions: u64) -> u8 {
+    match extensions {
+        0 => 1,
+        TIES => 2,
+        some if some & LEASES == 0 => 3,
+        _ => FORMAT,
+    }
+}
 
 pub(super) fn encode(record: &Record) -> Bytes {
     let mut w = Writer::new();
-    // A record is written as the oldest format has it that can hold it, so that as many programs as may can read it. One
-    // that does not know of earlier doubts must not: it would forget them.
-    w.byte(match (&record.ties, &record.earlier_doubt) {
-        (None, None) => 1,
-        (Some(_), None) => 2,
-        (_, Some(_)) => FORMAT,
-    });
+    let leased = record.attempt.lease.is_some() || record.past.iter().any(|past| past.lease.is_some());
+    let extensions = if record.ties.is_some() { TIES } else { 0 }
+        | if record.earlier_doubt.is_some() { EARLIER_DOUBT } else { 0 }
+        | if leased { LEASES } else { 0 };
+    w.byte(format_of(extensions));
     write_about(&mut w, &record.about);
     w.byte(effect_number(record.effect));
     w.maybe(record.print.as_ref(), write_print);
@@ -62,8 +73,7 @@ pub(super) fn encode(record: &Record) -> Bytes {
         w.text(&resolved.reason);
         w.number(resolved.wall.0);
     });
-    let extensions = if record.ties.is_some() { TIES } else { 0 };
-    w.number(extensions | if record.earlier_doubt.is_some() { EARLIER_DOUBT } else { 0 });
+    w.number(extensions);
     if let Some(ties) = &record.ties {
         ties::write(&mut w, ties);
     }
@@ -71,6 +81,11 @@ pub(super) fn encode(record: &Record) -> Bytes {
         w.number(doubt.attempt.into());
         w.number(doubt.since.0);
         w.maybe(doubt.failure.as_ref(), write_outcome);
+    }
+    if leased {
+        for lease in record.past.iter().map(|past| past.lease).chain([record.attempt.lease]) {
+            w.maybe(lease.map(|lease| lease.0), Writer::number);
+        }
     }
     w.sealed()
 }
@@ -81,14 +96,15 @@ pub(super) fn decode(bytes: &Bytes, surface_tag: Tag, tenant_tag: Tag) -> Read<R
     let effect = read_effect(&mut r)?;
     let print = r.maybe("fingerprint", read_print)?;
     let guard_before = r.maybe("earlier fingerprint", read_print)?;
-    let attempt = read_attempt(&mut r)?;
+    let mut attempt = read_attempt(&mut r)?;
     let rules = read_rules(&mut r)?;
     let state = read_state(&mut r)?;
-    let past = r.list("past attempts", PAST_KEPT, |r| {
+    let mut past = r.list("past attempts", PAST_KEPT, |r| {
         Ok(Past {
             number: r.small("past attempt")?,
             owner: r.text("past owner")?,
             begun_wall: WallMillis(r.number("past time")?),
+            lease: None,
             end: read_end(r)?,
         })
     })?;
@@ -106,15 +122,18 @@ pub(super) fn decode(bytes: &Bytes, surface_tag: Tag, tenant_tag: Tag) -> Read<R
             wall: WallMillis(r.number("resolution time")?),
         })
     })?;
-    let (tied, doubted) = match (r.format(), r.number("extensions")?) {
-        (1, 0) => (false, false),
-        (2, TIES) => (true, false),
-        (3, EARLIER_DOUBT) => (false, true),
-        (3, BOTH) => (true, true),
-        (_, _) => return Err(CodecError::Invalid { what: "extension" }),
-    };
-    let ties = if tied { Some(Arc::new(ties::read(&mut r)?)) } else { None };
-    let earlier_doubt = if doubted { Some(Arc::new(read_earlier_doubt(&mut r)?)) } else { None };
+    let extensions = r.number("extensions")?;
+    if extensions > ALL || r.format() != format_of(extensions) {
+        return Err(CodecError::Invalid { what: "extension" });
+    }
+    let has = |extension| extensions & extension != 0;
+    let ties = if has(TIES) { Some(Arc::new(ties::read(&mut r)?)) } else { None };
+    let earlier_doubt = if has(EARLIER_DOUBT) { Some(Arc::new(read_earlier_doubt(&mut r)?)) } else { None };
+    if has(LEASES) {
+        for lease in past.iter_mut().map(|past| &mut past.lease).chain([&mut attempt.lease]) {
+            *lease = r.maybe("lease", |r| r.number("lease"))?.map(Millis);
+        }
+    }
     r.finish()?;
     let about = Arc::new(about);
     Ok(Record {
@@ -203,6 +222,7 @@ fn read_attempt(r: &mut Reader<'_>) -> Read<Attempt> {
         begun: read_anchor(r)?,
         begun_wall: WallMillis(r.number("begin time")?),
         fence: r.maybe("fence", |r| r.number("fence"))?.map_or(Fence::Write, |at| Fence::At(Version(at))),
+        lease: None,
         end: read_end(r)?,
     })
 }

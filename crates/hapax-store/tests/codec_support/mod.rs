@@ -104,6 +104,7 @@ pub fn record(state: State, end: End) -> Record {
             begun: Anchor::At(Stamp(1_700_000_000_000)),
             begun_wall: WallMillis(1_700_000_000_123),
             fence: Fence::At(Version(42)),
+            lease: None,
             end,
         },
         rules: Rules {
@@ -199,6 +200,19 @@ pub fn samples() -> Vec<(String, Record)> {
         done.retention = Span::Forever;
     }
     add("window-forever", forever);
+    let mut leased = record(State::Committed(success(Body::Empty)), End::Completed);
+    leased.attempt.lease = Some(Millis::from_secs(60));
+    leased.attempt.number = 3;
+    leased.past = [(1, None), (2, Some(Millis(1)))]
+        .map(|(number, lease)| Past {
+            number,
+            owner: Arc::from("worker 1"),
+            begun_wall: WallMillis(1_699_999_000_000),
+            lease,
+            end: End::Lapsed { started: true },
+        })
+        .to_vec();
+    add("leases", leased);
     add("full", full());
     all
 }
@@ -219,6 +233,7 @@ fn full() -> Record {
             number,
             owner: format!("worker {number}").into(),
             begun_wall: WallMillis(1_699_999_000_000 + u64::from(number)),
+            lease: None,
             end: ENDS[number as usize],
         })
         .collect();
@@ -323,8 +338,9 @@ fn state() -> impl Strategy<Value = State> {
 
 fn attempt() -> impl Strategy<Value = Attempt> {
     let fence = option::of(number()).prop_map(|at| at.map_or(Fence::Write, |at| Fence::At(Version(at))));
-    (any::<u32>(), any::<[u8; 16]>(), text(), option::of(number()), anchor(), number(), fence, end()).prop_map(
-        |(number, nonce, owner, epoch, begun, wall, fence, end)| Attempt {
+    let lease = option::of(number()).prop_map(|lease| lease.map(Millis));
+    (any::<u32>(), any::<[u8; 16]>(), text(), option::of(number()), anchor(), number(), fence, lease, end()).prop_map(
+        |(number, nonce, owner, epoch, begun, wall, fence, lease, end)| Attempt {
             number,
             nonce: Nonce(nonce),
             owner,
@@ -332,6 +348,7 @@ fn attempt() -> impl Strategy<Value = Attempt> {
             begun,
             begun_wall: WallMillis(wall),
             fence,
+            lease,
             end,
         },
     )
@@ -359,12 +376,10 @@ pub fn any_record() -> impl Strategy<Value = Record> {
             Arc::new(About { surface, tenant, surface_tag, tenant_tag, principal, key_hash })
         },
     );
-    let past = (any::<u32>(), text(), number(), end()).prop_map(|(number, owner, wall, end)| Past {
-        number,
-        owner,
-        begun_wall: WallMillis(wall),
-        end,
-    });
+    let past =
+        (any::<u32>(), text(), number(), option::of(number()), end()).prop_map(|(number, owner, wall, lease, end)| {
+            Past { number, owner, begun_wall: WallMillis(wall), lease: lease.map(Millis), end }
+        });
     let evidence = (any::<u32>(), any_outcome(), number()).prop_map(|(attempt, outcome, wall)| Evidence {
         attempt,
         outcome,
