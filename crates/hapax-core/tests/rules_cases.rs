@@ -524,3 +524,45 @@ fn an_ended_attempt_is_remembered_with_its_lease() {
     assert_eq!(record.past[0].lease, Some(Millis(88)), "as it was renewed last");
     assert_eq!(record.attempt.lease, Some(policy().lease));
 }
+
+/// The same where an attempt does not simply end.
+#[test]
+fn the_lease_is_remembered_on_every_way_out() {
+    let leased = |begin: Begin| Begin { lease: Some(Millis(77)), ..begin };
+    let lease = |cell: &Cell| cell.read().unwrap().attempt.lease;
+
+    let mut cell = Cell::new(stale());
+    let token = cell.granted(leased(begin(1, Effect::Unsafe)));
+    assert_eq!(cell.ask(fail_unknown(token)), OK);
+    assert_eq!((cell.state(), lease(&cell)), (StateName::Pending, Some(Millis(77))), "it waits for somebody's word");
+    assert_eq!(cell.ask(complete(token, 1)), LATE);
+    assert_eq!(lease(&cell), Some(Millis(77)));
+
+    let mut cell = Cell::new(policy());
+    let _lost = cell.granted(begin(1, Effect::Idempotent));
+    cell.wait(LEASE);
+    let second = cell.granted(leased(not_started(2, Effect::Idempotent)));
+    assert_eq!(cell.ask(release(second)), OK);
+    assert_eq!(lease(&cell), Some(Millis(77)), "given back");
+
+    let mut cell = Cell::new(policy());
+    let _lost = cell.granted(in_epoch(leased(not_started(1, Effect::Idempotent)), 1, 1));
+    let _newer = cell.granted(in_epoch(begin(2, Effect::Idempotent), 2, 2));
+    assert_eq!(cell.read().unwrap().past[0].lease, Some(Millis(77)), "taken over");
+
+    let mut cell = Cell::new(policy());
+    let _lost = cell.granted(leased(begin(1, Effect::Unsafe)));
+    let done = cell.ask(resolve(cell.version, Resolution::Committed(success(1))));
+    assert_eq!((done, lease(&cell)), (OK, Some(Millis(77))), "resolved while it ran");
+}
+
+/// A begin whose reply was lost comes again after its lease: it runs anew, and no lease has ended.
+#[test]
+fn a_ticket_that_is_given_again_has_no_lease_behind_it() {
+    let mut cell = Cell::new(policy());
+    let _lost = cell.granted(begin(1, Effect::Idempotent));
+    cell.wait(LEASE);
+    let _again = cell.granted(begin(1, Effect::Idempotent));
+    let record = cell.read().unwrap();
+    assert_eq!((record.attempt.number, record.attempt.lease), (1, None));
+}

@@ -82,3 +82,19 @@ fn another_kind_of_record_is_no_operation() {
         assert!(codec::open(&sealed).is_err());
     }
 }
+
+/// A record without any lease is not of the format that has them: it would have two forms.
+#[test]
+fn leases_of_nobody_are_refused() {
+    let mut tested = 0;
+    for (name, record) in samples().into_iter().filter(|(_, record)| record.past.is_empty()) {
+        let sealed = codec::seal(&record).payload;
+        // Of format 1, it ends with *no extensions*; now it says that leases follow, and there is none.
+        let Some((0, body)) = sealed[..sealed.len() - 4].split_last().filter(|_| sealed[0] == 1) else { continue };
+        let forged = [&[4][..], &body[1..], &[4, 0]].concat();
+        let refused = decode(resealed(forged)).unwrap_err();
+        assert_eq!(refused, codec::CodecError::Invalid { what: "lease" }, "{name}");
+        tested += 1;
+    }
+    assert!(tested > 20, "{tested} samples were of format 1");
+}

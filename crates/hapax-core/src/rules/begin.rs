@@ -202,6 +202,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
             };
             record.state = State::Pending(Pending { started: was_started || begin.started, lease });
             record.attempt.end = End::Running;
+            record.attempt.lease = None;
             record.print = begin.fingerprint.as_ref().or(held.print.as_ref()).cloned();
             (record, Cause::BeginAgain)
         }

@@ -100,7 +100,7 @@ pub fn apply(policy: &Policy, current: Current<'_>, command: impl Borrow<Command
 fn keep_lease(stored: Option<&Record>, write: &mut Write) {
     let (Some(lease), Write::Put(next)) = (stored.and_then(Record::lease), write) else { return };
     let ended = next.lease().is_none() && stored.is_some_and(|stored| stored.attempt.number == next.attempt.number);
-    if ended && next.attempt.lease != Some(lease) {
+    if ended {
         Arc::make_mut(next).attempt.lease = Some(lease);
     }
 }
@@ -176,10 +176,11 @@ impl Step {
 }
 
 impl Record {
-    /// How long the attempt under way is leased for.
+    /// How long the attempt under way is leased for. Nothing is leased for no time: that is how a stale one waits whose
+    /// owner has said that it cannot say.
     fn lease(&self) -> Option<Millis> {
         match &self.state {
-            State::Pending(pending) => Some(pending.lease.length),
+            State::Pending(pending) => Some(pending.lease.length).filter(|length| *length != Millis::ZERO),
             State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => None,
         }
     }

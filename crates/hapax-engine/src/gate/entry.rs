@@ -24,8 +24,8 @@ pub struct Answer {
 
 #[derive(Clone, Debug)]
 enum Kept {
-    /// A success without status and headers, as `once` records it, and so short that a copy costs no more than to count
-    /// those who hold it.
+    /// A success without status and headers, as `once` records it, and so short that each caller gets a copy: a count of
+    /// those who hold it would take memory of its own, and be as far away.
     Short(Box<[u8]>),
     Whole(Arc<Whole>),
 }

@@ -76,7 +76,7 @@ fn wire(app: &App, caller: &Caller, known: &Explanation, is_own: bool) -> Option
         number: latest.number,
         owner: latest.owner.to_string(),
         begun_at: latest.begun_wall.0,
-        lease_ms: lease.map(|lease| lease.length).or(latest.lease).map(|length| length.0),
+        lease_ms: latest.lease.or(lease.map(|lease| lease.length)).map(|length| length.0),
         lease_left_ms: lease.map(|lease| lease_end(lease).since(known.now).0),
         end: words::end(latest.end).to_owned(),
     }]);

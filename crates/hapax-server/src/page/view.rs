@@ -158,11 +158,13 @@ pub(super) fn operation(caller: &Caller, known: &ExplanationWire, csrf: &str) ->
     for sentence in &known.story {
         let _infallible = write!(page, "<li>{}</li>", escaped(sentence));
     }
-    page.push_str("</ol><h2>Attempts</h2><table><thead><tr><th>number</th><th>owner</th><th>begun</th><th>end</th></tr></thead><tbody>");
+    page.push_str("</ol><h2>Attempts</h2><table><thead><tr><th>number</th><th>owner</th><th>begun</th><th>lease</th><th>end</th></tr></thead><tbody>");
     for attempt in &known.attempts {
+        let lease =
+            attempt.lease_ms.map_or_else(|| "-".to_owned(), |lease| format!("{}\u{a0}s", lease.div_ceil(1_000)));
         let _infallible = write!(
             page,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{lease}</td><td>{}</td></tr>",
             attempt.number,
             escaped(&attempt.owner),
             words::time(attempt.begun_at),

@@ -37,13 +37,17 @@ const fn format_of(extensions: u64) -> u8 {
         0 => 1,
         TIES => 2,
         some if some & LEASES == 0 => 3,
-        _ => FORMAT,
+        _ => 4,
     }
+}
+
+fn is_leased(attempt: &Attempt, past: &[Past]) -> bool {
+    attempt.lease.is_some() || past.iter().any(|past| past.lease.is_some())
 }
 
 pub(super) fn encode(record: &Record) -> Bytes {
     let mut w = Writer::new();
-    let leased = record.attempt.lease.is_some() || record.past.iter().any(|past| past.lease.is_some());
+    let leased = is_leased(&record.attempt, &record.past);
     let extensions = if record.ties.is_some() { TIES } else { 0 }
         | if record.earlier_doubt.is_some() { EARLIER_DOUBT } else { 0 }
         | if leased { LEASES } else { 0 };
@@ -132,6 +136,10 @@ pub(super) fn decode(bytes: &Bytes, surface_tag: Tag, tenant_tag: Tag) -> Read<R
     if has(LEASES) {
         for lease in past.iter_mut().map(|past| &mut past.lease).chain([&mut attempt.lease]) {
             *lease = r.maybe("lease", |r| r.number("lease"))?.map(Millis);
+        }
+        // A record has one form: without any lease it has another format.
+        if !is_leased(&attempt, &past) {
+            return Err(CodecError::Invalid { what: "lease" });
         }
     }
     r.finish()?;
