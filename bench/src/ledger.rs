@@ -22,6 +22,8 @@ const NAMES: [&str; 4] = ["ours", "raw", "fjall", "sqlite"];
 const ROUNDS: usize = 5;
 /// Segments that were written before, so that all of the log lies on blocks that exist: the steady state of recycling.
 const SPARES: usize = 8;
+/// What was written to prepare a peer has left the machine's caches by then, as far as can be told.
+const SETTLED: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(seconds: f64) -> Value {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() else {
@@ -39,6 +41,7 @@ pub(crate) fn run(seconds: f64) -> Value {
                 let _fresh = std::fs::remove_dir_all(&path);
                 match maker(name, &path, &sizes) {
                     Ok(maker) => {
+                        std::thread::sleep(SETTLED);
                         let (rate, p99) = measure(&runtime, &maker, tasks, turn, &mut 0);
                         rates.entry((tasks, name)).or_default().push(rate);
                         slow.entry((tasks, name)).or_default().push(p99);
