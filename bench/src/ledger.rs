@@ -22,7 +22,7 @@ const NAMES: [&str; 4] = ["ours", "raw", "fjall", "sqlite"];
 const ROUNDS: usize = 5;
 /// Segments that were written before, so that all of the log lies on blocks that exist: the steady state of recycling.
 const SPARES: usize = 8;
-/// What was written to prepare a peer has left the machine's caches by then, as far as can be told.
+/// A moment for the disk after a peer was prepared: the log writes half a gigabyte of zeros, the others next to nothing.
 const SETTLED: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(seconds: f64) -> Value {

@@ -69,8 +69,8 @@ impl Gateway {
 
     /// Takes connections until it is told to stop. What was taken goes on and counts as live.
     ///
-    /// Behind a pointer, so that all of it is compiled here as one: an async function is otherwise compiled in pieces
-    /// wherever it is awaited, and everything it awaits with it.
+    /// Behind a pointer, so that all of it is compiled here: an async function is otherwise compiled wherever it is
+    /// awaited, and everything it awaits with it.
     #[must_use = "nothing is served unless this is awaited"]
     pub fn serve(&self, inbound: Inbound, stopping: Stopping) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(inbound::serve(inbound, self.clone(), self.shared.live.clone(), stopping))

@@ -35,8 +35,8 @@ use crate::{
     trace::Tracer,
 };
 
-/// A server at work, behind a pointer: so all of it is compiled in this crate as one. An async function is otherwise
-/// compiled wherever it is awaited, in pieces, and everything that it awaits with it.
+/// A server at work, behind a pointer: so all of it is compiled in this crate. An async function is otherwise compiled
+/// wherever it is awaited, and everything that it awaits with it.
 type Serving<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Why a server cannot be started.
