@@ -3,6 +3,7 @@
 use std::{io, sync::Arc, sync::atomic::Ordering};
 
 use crate::{
+    disk::BLOCK,
     entry,
     frame::{self, HEADER},
     log::{Log, is_full},
@@ -20,6 +21,8 @@ pub(crate) struct Appender {
     /// Where the active segment ends, as far as frames are concerned.
     limit: u64,
     offset: u64,
+    /// Blocks before this have been written to, and are in memory.
+    touched: u64,
     previous: u32,
     pub(crate) next_version: u64,
     pub(crate) last_stamp: u64,
@@ -50,6 +53,7 @@ impl Appender {
             log,
             limit: tail.active.size,
             offset: tail.active.end(),
+            touched: tail.active.end().next_multiple_of(BLOCK),
             active: tail.active,
             previous: tail.previous,
             next_version: tail.next_version,
@@ -84,7 +88,7 @@ impl Appender {
                 Ok(next) => {
                     self.limit = next.size;
                     self.active = next;
-                    self.offset = 0;
+                    (self.offset, self.touched) = (0, 0);
                 }
                 Err(error) if is_full(&error) => return Ok(Start::NoRoom),
                 Err(error) => return Err(error),
@@ -99,7 +103,7 @@ impl Appender {
     /// What no writer does. For tests.
     pub(crate) fn pass_over(&mut self) -> io::Result<()> {
         self.active = self.log.roll()?;
-        (self.limit, self.offset) = (self.active.size, 0);
+        (self.limit, self.offset, self.touched) = (self.active.size, 0, 0);
         Ok(())
     }
 
@@ -126,11 +130,26 @@ impl Appender {
         Place { segment: self.active.number, offset, length: (self.buffer.len() - at) as u32 }
     }
 
+    /// Writes zeros over the block that the frame ends in, if it is the first to touch it. Of a block that is written in
+    /// part the system would first read the rest from the disk, unless it has it in memory; and behind the end there is
+    /// nothing worth keeping. Not with the frame itself: of a write that fails half-way the frame must not be whole.
+    fn clear_the_last_block(&mut self) -> io::Result<()> {
+        let end = self.offset + self.buffer.len() as u64;
+        let last = end - end % BLOCK;
+        let is_new = last >= self.touched && last < end && last + BLOCK <= self.active.size;
+        if is_new && !self.active.grows {
+            self.active.file.write_at(&[0; BLOCK as usize], last)?;
+        }
+        self.touched = end.next_multiple_of(BLOCK);
+        Ok(())
+    }
+
     /// One write, one sync. Only after this may anybody hear of what is in the frame.
     pub(crate) fn commit(&mut self, stamp: u64) -> Result<(), Failed> {
         let seed = self.active.seed;
         let previous = self.previous;
         let checksum = frame::seal(&mut self.buffer, seed, self.offset, self.count, self.next_version, stamp, previous);
+        self.clear_the_last_block().map_err(Failed::Write)?;
         self.active.file.write_at(&self.buffer, self.offset).map_err(Failed::Write)?;
         self.active.file.sync().map_err(Failed::Sync)?;
         if self.offset == 0 {

@@ -16,7 +16,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    disk::{Disk, File, Mode},
+    disk::{Disk, File, Mode, Zeros},
     frame::Seed,
     options::Options,
     segment::{self, Segment},
@@ -117,7 +117,7 @@ impl Log {
         let number = next.newest + 1;
         let file = self.disk.open(&self.dir.join(segment::name(number)), Mode::Create)?;
         self.disk.sync_dir(&self.dir)?;
-        let segment = Arc::new(Segment::new(number, file, self.segment_bytes, self.seed(number)));
+        let segment = Arc::new(Segment::new(number, file, self.segment_bytes, self.seed(number)).growing());
         next.newest = number;
         self.segments.write().insert(number, segment.clone());
         Ok(segment)
@@ -170,7 +170,7 @@ impl Log {
     pub(crate) fn make_spare(&self, size: u64) -> io::Result<()> {
         let name = self.spare_name();
         let passing = self.dir.join(format!("{name}.tmp"));
-        let file = self.disk.open(&passing, Mode::Create)?;
+        let file = self.disk.open(&passing, Mode::Prepare)?;
         if let Err(error) = zero(&*file, size) {
             drop(file);
             // Room that half a spare takes is missing elsewhere.
@@ -213,11 +213,12 @@ impl Log {
 }
 
 fn zero(file: &dyn File, size: u64) -> io::Result<()> {
-    let zeros = vec![0; ZEROED_AT_ONCE.min(size as usize)];
+    let most = ZEROED_AT_ONCE.min(size as usize);
+    let zeros = Zeros::new(most);
     let mut at = 0;
     while at < size {
-        let length = (size - at).min(zeros.len() as u64);
-        file.write_at(&zeros[..length as usize], at)?;
+        let length = (size - at).min(most as u64);
+        file.write_at(zeros.first(length as usize), at)?;
         file.sync()?;
         at += length;
     }

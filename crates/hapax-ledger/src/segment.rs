@@ -21,6 +21,8 @@ pub(crate) struct Segment {
     pub(crate) number: u32,
     pub(crate) file: Arc<dyn File>,
     pub(crate) size: u64,
+    /// Not written in advance: as long as what was written to it.
+    pub(crate) grows: bool,
     pub(crate) seed: Seed,
     /// The next fresh version when its first frame was written; 0 while it has none.
     pub(crate) first_version: AtomicU64,
@@ -39,6 +41,7 @@ impl Segment {
             number,
             file,
             size,
+            grows: false,
             seed,
             first_version: AtomicU64::new(0),
             end: AtomicU64::new(0),
@@ -46,6 +49,10 @@ impl Segment {
             hinted: AtomicBool::new(false),
             journal: Mutex::new(None),
         }
+    }
+
+    pub(crate) fn growing(self) -> Self {
+        Self { grows: true, ..self }
     }
 
     pub(crate) fn end(&self) -> u64 {

@@ -17,6 +17,31 @@ pub enum Mode {
     Write,
     /// A new file; one of this name is replaced by an empty one.
     Create,
+    /// The same, for what nobody reads soon: it need not be kept in memory. Written in whole blocks, from memory that
+    /// begins at one ([`Zeros`]).
+    Prepare,
+}
+
+/// What file systems keep, read and write as a whole.
+pub(crate) const BLOCK: u64 = 4096;
+
+/// Zeros that begin at a block in memory, for [`Mode::Prepare`].
+#[derive(Debug)]
+pub(crate) struct Zeros {
+    bytes: Vec<u8>,
+    from: usize,
+}
+
+impl Zeros {
+    pub(crate) fn new(length: usize) -> Self {
+        let bytes = vec![0; length + BLOCK as usize];
+        let from = bytes.as_ptr().align_offset(BLOCK as usize);
+        Self { bytes, from }
+    }
+
+    pub(crate) fn first(&self, length: usize) -> &[u8] {
+        &self.bytes[self.from..][..length]
+    }
 }
 
 pub trait Disk: Send + Sync + fmt::Debug + 'static {

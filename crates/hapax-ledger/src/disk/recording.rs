@@ -288,7 +288,7 @@ impl Disk for RecordingDisk {
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
         let mut state = self.state.lock();
         let file = match mode {
-            Mode::Create => {
+            Mode::Create | Mode::Prepare => {
                 let file = state.now.files.len();
                 let op = Op::Name { path: path.to_owned(), file };
                 state.record(op);
