@@ -22,3 +22,4 @@ mod space;
 mod stopped_anywhere;
 mod sudden_end;
 mod time;
+mod whole_blocks;

@@ -110,6 +110,29 @@ impl Neighbour for FaultyDisk {
     }
 }
 
+/// Spares are written past the page cache where that can be had, and through it where not.
+#[test]
+fn a_spare_is_zeros_from_end_to_end_on_every_file_system() {
+    let mounted = [Mounted::tmpfs("spare"), Mounted::ext4("spare-ext4")];
+    let plain = TempDir::new("spare-here");
+    let places = mounted.iter().flatten().map(|mounted| mounted.dir.0.join("ledger")).chain([plain.0.clone()]);
+    for path in places {
+        let options = || Options::new(&path).segment_bytes(64 << 10, 256 << 10);
+        let ledger = Ledger::open_with(options().spares(1)).unwrap();
+        let spares: Vec<_> = fs::read_dir(&path)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.metadata().unwrap().len() == 256 << 10)
+            .collect();
+        assert!(!spares.is_empty(), "{}", path.display());
+        for spare in spares {
+            assert!(fs::read(&spare).unwrap().iter().all(|byte| *byte == 0), "{}", spare.display());
+        }
+        drop(ledger);
+        drop(Ledger::open_with(options()).unwrap());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_others_have_filled_lets_attempts_end_refuses_new_ones_and_is_used_again_when_there_is_room() {
     let mounted = [Mounted::tmpfs("full"), Mounted::ext4("full-ext4")];

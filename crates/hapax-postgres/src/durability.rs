@@ -73,6 +73,11 @@ impl Settings {
             "local" if self.standbys > 0 => Durability::DurableIf(
                 "nobody fails over: synchronous_commit is local, so standbys may lack what was acknowledged".into(),
             ),
+            "remote_write" if !self.synchronous_standby_names.is_empty() => Durability::DurableIf(
+                "no standby takes over after its machine crashed: synchronous_commit is remote_write, so it may have had \
+                 what was acknowledged in memory only; set synchronous_commit = on"
+                    .into(),
+            ),
             _ if self.standbys > 0 && self.synchronous_standby_names.is_empty() => Durability::DurableIf(format!(
                 "nobody fails over: its {} standbys are not synchronous; set synchronous_standby_names",
                 self.standbys
@@ -113,6 +118,9 @@ mod tests {
         said(Settings { synchronous_commit: "local".into(), standbys: 1, ..settings() }, "local");
         let synchronous = Settings { synchronous_standby_names: "one".into(), standbys: 1, ..settings() };
         assert_eq!(synchronous.durability(), Durability::Durable);
+        said(Settings { synchronous_commit: "remote_write".into(), ..synchronous }, "remote_write");
+        let alone = Settings { synchronous_commit: "remote_write".into(), ..settings() };
+        assert_eq!(alone.durability(), Durability::Durable, "without standbys it syncs as `on` does");
     }
 
     #[test]
