@@ -9,7 +9,8 @@ pub(super) struct Streams {
     connections: Vec<MultiplexedConnection>,
 }
 
-type Entries = Vec<(String, Vec<(String, Vec<(String, Vec<u8>)>)>)>;
+type Entry = (String, Vec<(String, Vec<u8>)>);
+type Entries = Vec<(String, Vec<Entry>)>;
 
 impl Streams {
     pub(super) async fn open(url: &str) -> Self {
@@ -59,7 +60,7 @@ impl Streams {
         // A result that another worker has not posted yet is received in the next round.
         let mut receive = redis::cmd("XRANGE");
         receive.arg(&sender).arg("-").arg("+").arg("COUNT").arg(8);
-        let results: Vec<(String, Vec<(String, Vec<u8>)>)> = receive.query_async(&mut connection).await?;
+        let results: Vec<Entry> = receive.query_async(&mut connection).await?;
         for (id, _) in results {
             let mut ack = redis::cmd("XDEL");
             ack.arg(&sender).arg(id);

@@ -3,6 +3,7 @@
 
 mod handwritten;
 mod pgbench;
+mod spent;
 
 pub(crate) use handwritten::Handwritten;
 
@@ -20,6 +21,7 @@ use tokio::runtime::Runtime;
 use crate::{
     pairs::{Maker, measure},
     sample::median,
+    store::spent::Spent,
     stored::{body, stored_sizes},
 };
 
@@ -56,12 +58,14 @@ fn redis(runtime: &Runtime, turn: Duration, sizes: &[Bytes; 2], rates: &mut Rate
         // Keys of one round must not meet those of another.
         let (mut next, mut their_next) = (clients as u64 * 1_000_000_000, 0);
         for round in 0..ROUNDS {
-            let (rate, _) = measure(runtime, &ours, clients, turn, &mut next);
-            said(rates, clients, round, "redis", rate);
-            runtime.block_on(handwritten::forget_all(&server.url()))?;
-            let (rate, _) = measure(runtime, &theirs, clients, turn, &mut their_next);
-            said(rates, clients, round, "redis-handwritten", rate);
-            runtime.block_on(handwritten::forget_all(&server.url()))?;
+            for (name, maker, next) in [("redis", &ours, &mut next), ("redis-handwritten", &theirs, &mut their_next)] {
+                let (before, first) = (Spent::now(&server), *next);
+                let (rate, _) = measure(runtime, maker, clients, turn, next);
+                let (on_server, here) = before.a_pair(&server, (*next - first) as f64);
+                said(rates, clients, round, name, rate);
+                eprintln!("                       processor time a pair: server {on_server:.1} µs, here {here:.1} µs");
+                runtime.block_on(handwritten::forget_all(&server.url()))?;
+            }
         }
     }
     Ok(())

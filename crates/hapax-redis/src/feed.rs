@@ -8,7 +8,7 @@ use hapax_core::{Id, Stamp, Version};
 use hapax_store::{Change, Changes, Cursor, Snapshot, StoreError};
 use redis::Value;
 
-use crate::{batch::Batch, error::Call, keys::BUCKETS, settle::HEAD, store::RedisStore, value};
+use crate::{batch::Batch, error::Call, keys::BUCKETS, store::RedisStore, value};
 
 const CALL: Call = Call::Read("changes");
 /// So many buckets are looked at in one round trip.
@@ -47,11 +47,12 @@ impl Reading {
 impl RedisStore {
     pub(crate) async fn feed(&self, after: Option<&Cursor>, limit: usize) -> Result<Changes, StoreError> {
         let limit = limit.max(1);
+        // Before the start is noted: what is there by then counts as older.
+        self.settle(CALL).await?;
         let mut reading = match after {
             None => self.read_from_the_start().await?,
             Some(cursor) => Reading::parse(cursor).ok_or_else(|| self.foreign_cursor())?,
         };
-        self.settle(CALL).await?;
         let mut found: Vec<(Id, Version)> = Vec::new();
         let mut looked = 0;
         while looked < BUCKETS && found.len() < limit {
@@ -98,10 +99,11 @@ impl RedisStore {
     async fn read_from_the_start(&self) -> Result<Reading, StoreError> {
         let mut batch = Batch::default();
         for bucket in 0..BUCKETS {
-            batch.add(bucket, "GETRANGE").arg(self.keys.in_bucket(bucket, b"h")).arg(0).arg(HEAD - 1);
+            batch.add(bucket, "GET").arg(self.keys.in_bucket(bucket, b"h"));
         }
-        let heads: Vec<Vec<u8>> = self.servers.ask_all(CALL, &batch).await?;
-        let began = heads.iter().map(|head| self.highest(head)).collect::<Result<_, _>>()?;
+        let heads: Vec<Option<Vec<u8>>> = self.servers.ask_all(CALL, &batch).await?;
+        let began =
+            heads.iter().map(|head| self.highest(head.as_deref().unwrap_or_default())).collect::<Result<_, _>>()?;
         Ok(Reading { turn: 0, through: vec![0; BUCKETS], began })
     }
 

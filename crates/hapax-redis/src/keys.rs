@@ -46,7 +46,7 @@ impl Keys {
         self.in_bucket(usize::from(id.0[0]), name)
     }
 
-    /// Of the bucket's highest version, and what no index has yet.
+    /// Of the bucket's highest version, and until when somebody waits.
     pub(crate) fn head(&self, id: &Id) -> Vec<u8> {
         self.of(id, b"h")
     }

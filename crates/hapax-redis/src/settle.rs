@@ -1,4 +1,4 @@
-//! A write leaves what the indexes have to learn in the head of its bucket, where a later one settles several of them at once.
+//! A write leaves beside the head of its bucket what the indexes have to learn, and a later one settles many of them at once.
 //! Whoever is about to read an index does so first.
 
 use std::sync::{
@@ -12,8 +12,8 @@ use tokio::{sync::Mutex, task::JoinSet};
 
 use crate::{batch::Batch, error::Call, invocation::Invocation, keys::BUCKETS, script::Script, store::RedisStore};
 
-/// A mark of the layout, the highest version, until when somebody waits; entries follow.
-pub(crate) const HEAD: usize = 30;
+/// What a head begins with. Older layouts had `=` here, or a number.
+const MARK: u8 = b'~';
 
 /// Rounds of settling, numbered from one.
 #[derive(Debug, Default)]
@@ -40,11 +40,10 @@ impl RedisStore {
     async fn settle_all(&self, call: Call) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         for bucket in 0..BUCKETS {
-            batch.add(bucket, "STRLEN").arg(self.keys.in_bucket(bucket, b"h"));
+            batch.add(bucket, "EXISTS").arg(self.keys.in_bucket(bucket, b"p"));
         }
-        let lengths: Vec<usize> = self.servers.ask_all(call, &batch).await?;
-        let unsettled: Vec<u8> =
-            (0..=u8::MAX).zip(lengths).filter(|(_, length)| *length > HEAD).map(|one| one.0).collect();
+        let pending: Vec<bool> = self.servers.ask_all(call, &batch).await?;
+        let unsettled: Vec<u8> = (0..=u8::MAX).zip(pending).filter(|one| one.1).map(|one| one.0).collect();
         // All at once: they share what is read and written in one go.
         let mut under_way = JoinSet::new();
         for bucket in unsettled {
@@ -77,14 +76,14 @@ impl RedisStore {
             batch.add(bucket, "GETRANGE").arg(self.keys.in_bucket(bucket, b"h")).arg(0).arg(0);
         }
         let marks: Vec<Vec<u8>> = self.servers.ask_all(Call::Read("open"), &batch).await?;
-        Ok(marks.iter().any(|mark| !matches!(mark.as_slice(), [] | [b'='])))
+        Ok(marks.iter().any(|mark| !matches!(mark.as_slice(), [] | [MARK])))
     }
 
-    /// The highest version of a bucket, from its head.
+    /// The highest version of a bucket that was settled, from its head.
     pub(crate) fn highest(&self, head: &[u8]) -> Result<u64, StoreError> {
         match head.get(..17) {
             None if head.is_empty() => Ok(0),
-            Some([b'=', digits @ ..]) => self.number(digits, "the head of a bucket"),
+            Some([MARK, digits @ ..]) => self.number(digits, "the head of a bucket"),
             Some(_) | None => Err(StoreError::Corrupt {
                 store: self.name(),
                 place: "the head of a bucket".into(),

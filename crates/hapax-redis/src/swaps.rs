@@ -14,8 +14,8 @@ use tokio::{sync::oneshot, time::timeout};
 use crate::{error::Call, invocation::Invocation, keys::Keys, script::Script, servers::Servers};
 
 const CALL: Call = Call::Write("swap");
-/// Calls under way on one connection.
-const EACH: usize = 2;
+/// Calls under way on one connection: more of them are shorter ones, and a server that syncs does so more often for less.
+const EACH: usize = 1;
 /// In one call: it must stay short, nothing else runs on the server meanwhile.
 const MOST: usize = 64;
 /// The last may be longer.

@@ -146,11 +146,47 @@ async fn a_clock_that_went_back_repeats_no_version() {
     let store = open(redis.port()).await;
     let head = format!("hapax:{{{:02x}}}h", id(1).0[0]);
     let ahead = 4_000_000_000_000_000_u64;
-    assert!(redis.say(&format!("SET {head} ={ahead:016}{:013}", 0)).starts_with("+OK"));
+    assert!(redis.say(&format!("SET {head} ~{ahead:016}{:013}", 0)).starts_with("+OK"));
     let (first, _) = put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
     let (second, _) = put(store.as_ref(), &id(1), first, None).await;
     let (third, _) = put(store.as_ref(), &id(1), second, Some(numbered(2))).await;
     assert_eq!([first.0, second.0, third.0], [ahead + 1, ahead + 2, ahead + 3]);
+}
+
+/// Records were written and the indexes have yet to learn of them when a neighbour in their bucket is removed, which moves the
+/// bucket's highest version past theirs. Whoever follows the feed is told of each of them, and of what becomes of it later.
+#[tokio::test]
+async fn a_removal_hides_no_write_of_its_bucket_from_the_feed() {
+    let redis = Redis::forgetful();
+    let store = open(redis.port()).await;
+    let same_bucket: Vec<_> = (0..).map(id).filter(|one| one.0[0] == id(0).0[0]).take(3).collect();
+    let [early, removed, late] = same_bucket.as_slice() else { panic!("three of them") };
+    let (first, _) = put(store.as_ref(), removed, Version::NEVER, Some(numbered(1))).await;
+    let mut cursor = None;
+    let mut told = async || {
+        let mut all = Vec::new();
+        loop {
+            let page = store.changes(cursor.as_ref(), 2).await.unwrap();
+            let Changes::Page { items, next } = page else { panic!("{page:?}") };
+            cursor = Some(next);
+            if items.is_empty() {
+                return all;
+            }
+            all.extend(items.into_iter().map(|change| (change.id, number_in(change.snapshot.record.as_ref()))));
+        }
+    };
+    assert_eq!(told().await, [(*removed, Some(1))]);
+    let (begun, _) = put(store.as_ref(), early, Version::NEVER, Some(numbered(2))).await;
+    put(store.as_ref(), removed, first, None).await;
+    put(store.as_ref(), late, Version::NEVER, Some(numbered(3))).await;
+    put(store.as_ref(), early, begun, Some(numbered(4))).await;
+    let mut all = told().await;
+    all.sort_by_key(|one| one.1);
+    assert_eq!(all, [(*removed, None), (*late, Some(3)), (*early, Some(4))]);
+    assert!(told().await.is_empty());
+    let late_version = store.get(late).await.unwrap().version;
+    put(store.as_ref(), late, late_version, Some(numbered(5))).await;
+    assert_eq!(told().await, [(*late, Some(5))]);
 }
 
 /// Nobody waits, so nobody is told: publishing costs every server of a cluster.
@@ -276,18 +312,20 @@ async fn a_record_that_was_deleted_by_hand_stands_in_nobodys_way() {
 /// An older program has written here, and lists its records in another way. Nothing is guessed.
 #[tokio::test]
 async fn an_older_layout_is_refused_and_left_as_it_is() {
-    let redis = Redis::forgetful();
-    let store = open(redis.port()).await;
-    let head = format!("hapax:{{{:02x}}}h", id(1).0[0]);
-    assert!(redis.say(&format!("SET {head} 1763300000000000")).starts_with("+OK"));
-    let error = store.swap(&id(1), Version::NEVER, Some(numbered(1))).await.expect_err("it is not ours to write");
-    let said = error.to_string();
-    assert!(matches!(error, StoreError::Unavailable { .. }) && said.contains("older"), "{said}");
-    assert!(store.get(&id(1)).await.unwrap().record.is_none());
-    assert!(store.changes(None, 10).await.is_err());
-    let said = RedisStore::open(redis.url()).await.expect_err("nor to open").to_string();
-    assert!(said.contains("HX0132") && said.contains("older"), "{said}");
-    assert!(redis.say(&format!("GET {head}")).contains("1763300000000000"));
+    for written in ["1763300000000000", "=17633000000000000000000000000"] {
+        let redis = Redis::forgetful();
+        let store = open(redis.port()).await;
+        let head = format!("hapax:{{{:02x}}}h", id(1).0[0]);
+        assert!(redis.say(&format!("SET {head} {written}")).starts_with("+OK"));
+        let error = store.swap(&id(1), Version::NEVER, Some(numbered(1))).await.expect_err("it is not ours to write");
+        let said = error.to_string();
+        assert!(matches!(error, StoreError::Unavailable { .. }) && said.contains("older"), "{said}");
+        assert!(store.get(&id(1)).await.unwrap().record.is_none());
+        assert!(store.changes(None, 10).await.is_err());
+        let said = RedisStore::open(redis.url()).await.expect_err("nor to open").to_string();
+        assert!(said.contains("HX0132") && said.contains("older"), "{said}");
+        assert!(redis.say(&format!("GET {head}")).contains(written));
+    }
 }
 
 #[tokio::test]

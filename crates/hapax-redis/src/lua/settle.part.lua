@@ -1,11 +1,13 @@
--- Writes into its indexes what a bucket's head names, each record as it is now. The commands take many members at once: that
+-- Writes into its indexes what a bucket has to be settled, each record as it is now. The commands take many members at once: that
 -- is what makes it cheap to leave this for later.
 --
--- An entry of a head is a letter and an id (32). The first one of an id says what the indexes know of it: 'n' nothing, 's' the
--- tags that it still has, 'c' the tags (length 2) that follow. An 's' is followed by a 'c' once its tags change. 'x' is a
--- removal, with version and stamp (16), for when the record itself is forgotten.
-local sub, byte, number = string.sub, string.byte, struct.unpack
-local function settle(base, entries, now, memory)
+-- An entry is a letter and an id (32). The first one of an id says what the indexes know of it: 'n' nothing, 's' the tags that
+-- it still has, 'c' the tags (length 2) that follow. An 's' is followed by a 'c' once its tags change; what else follows of an
+-- id says nothing new. 'x' is a removal, with version and stamp (16), for when the record itself is forgotten.
+local sub, byte, number, format = string.sub, string.byte, struct.unpack, string.format
+local function settle(base, now, memory)
+  local entries, state = unpack(redis.call('MGET', base .. 'p', base .. 'h'))
+  state = state or '~00000000000000000000000000000'
   local ids, known, gone = {}, {}, {}
   local at, stop = 1, #entries
   while at <= stop do
@@ -32,8 +34,8 @@ local function settle(base, entries, now, memory)
       to = {base .. set}
       adds[set] = to
     end
-    to[#to + 1] = score
-    to[#to + 1] = member
+    local last = #to
+    to[last + 1], to[last + 2] = score, member
   end
   local function drop(set, member)
     local from = drops[set]
@@ -43,53 +45,61 @@ local function settle(base, entries, now, memory)
     end
     from[#from + 1] = member
   end
-  local function count(tags, by)
-    local kind, surface, tenant = sub(tags, 1, 1), sub(tags, 2, 17), sub(tags, 18, 33)
-    counts[kind .. surface] = (counts[kind .. surface] or 0) + by
-    if tenant ~= surface then counts[kind .. tenant] = (counts[kind .. tenant] or 0) + by end
-  end
+  local settled = tonumber(sub(state, 2, 17))
+  local highest, taken, records, feed = settled, {}, base .. 'r', {base .. 'f'}
   for i = 1, #ids do
     local id = ids[i]
-    -- Dues and tags of a record are within its first bytes.
-    local held = redis.call('GETRANGE', base .. 'r' .. id, 0, 299)
+    -- Dues and tags of most records are within these bytes; lists make them longer.
+    local held = redis.call('GETRANGE', records .. id, 0, 69)
     -- A record that is there no more and was not removed by us was taken away behind our back: nothing is left of it.
     if #held < 18 then held = (gone[id] or string.rep('\0', 16)) .. '\0\0' end
-    local stamp, length = number('>I8', held, 9), number('>I2', held, 17)
-    local version = string.format('%d', (number('>I8', held, 1)))
+    local version, stamp, length = number('>I8I8I2', held)
+    if length > 52 then held = redis.call('GETRANGE', records .. id, 0, 17 + length) end
+    local version_digits = format('%d', version)
+    -- Whoever reads the feed goes on behind the highest that was there: what comes now stands above it, each in its own place.
+    local place = version
+    if place <= settled or taken[place] then
+      place = math.max(place, settled + 1)
+      while taken[place] do place = place + 1 end
+    end
+    taken[place] = true
+    if place > highest then highest = place end
+    feed[2 * i], feed[2 * i + 1] = place == version and version_digits or format('%d', place), id
     local after = sub(held, 38, 18 + length)
     local before = known[id] or after
-    add('f', version, id)
     if after == '' then
       removed = removed + 1
-      add('x', string.format('%d', stamp + memory), id)
+      add('x', format('%d', stamp + memory), id)
     else
-      add('t' .. sub(after, 18, 33), version, id)
+      add('t' .. sub(after, 18, 33), version_digits, id)
     end
     for due = 0, 1 do
       local set, how = due == 0 and 'l' or 'e', byte(held, 19 + 9 * due)
       if after ~= '' and how ~= 45 then
         local score = number('>I8', held, 20 + 9 * due)
         if how == 43 then score = score + stamp end
-        add(set, string.format('%d', score), id)
+        add(set, format('%d', score), id)
       elseif before ~= '' then
         drop(set, id)
       end
     end
     if after ~= '' and byte(held, 37) == 49 then
-      add('d', version, id)
+      add('d', version_digits, id)
     elseif before ~= '' then
       drop('d', id)
     end
     if before ~= after then
       if before ~= '' then
-        count(before, -1)
+        local what = sub(before, 1, 33)
+        counts[what] = (counts[what] or 0) - 1
         if sub(before, 18, 33) ~= sub(after, 18, 33) then drop('t' .. sub(before, 18, 33), id) end
         for list = 34, #before, 25 do
           drop(sub(before, list, list + 16), sub(before, list + 17, list + 24) .. id)
         end
       end
       if after ~= '' then
-        count(after, 1)
+        local what = sub(after, 1, 33)
+        counts[what] = (counts[what] or 0) + 1
         for list = 34, #after, 25 do
           add(sub(after, list, list + 16), '0', sub(after, list + 17, list + 24) .. id)
         end
@@ -97,11 +107,21 @@ local function settle(base, entries, now, memory)
     end
   end
 
+  redis.call('SET', base .. 'h', '~' .. format('%016d', highest) .. sub(state, 18, 30))
+  redis.call('DEL', base .. 'p')
+  redis.call('ZADD', unpack(feed))
   -- First out, then in: what stays in a list was named in both.
   for _, call in pairs(drops) do redis.call('ZREM', unpack(call)) end
   for _, call in pairs(adds) do redis.call('ZADD', unpack(call)) end
-  for field, by in pairs(counts) do
-    if by ~= 0 and redis.call('HINCRBY', base .. 'u', field, by) == 0 then redis.call('HDEL', base .. 'u', field) end
+  local function count(field, by)
+    if redis.call('HINCRBY', base .. 'u', field, by) == 0 then redis.call('HDEL', base .. 'u', field) end
+  end
+  for what, by in pairs(counts) do
+    if by ~= 0 then
+      local kind, surface, tenant = sub(what, 1, 1), sub(what, 2, 17), sub(what, 18, 33)
+      count(kind .. surface, format('%d', by))
+      if tenant ~= surface then count(kind .. tenant, format('%d', by)) end
+    end
   end
   if removed > 0 then
     -- What was removed so long ago that even its version is forgotten leaves the feed; who reads it has a gap then.
