@@ -16,7 +16,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    disk::{Disk, File, Mode, Zeros},
+    disk::{BLOCK, Disk, File, Mode, Zeros},
     frame::Seed,
     options::Options,
     segment::{self, Segment},
@@ -160,19 +160,23 @@ impl Log {
     }
 
     /// Twice as large as the newest. That one may have been growing when its process was killed, and be as small as the
-    /// few frames it holds: the next one is none the smaller for it.
+    /// few frames it holds: the next one is none the smaller for it, and ends with a block all the same.
     fn next_size(&self) -> u64 {
         let newest = self.segments.read().values().next_back().map_or(0, |segment| segment.size);
-        (newest * 2).clamp(self.first_segment_bytes, self.segment_bytes)
+        (newest * 2).next_multiple_of(BLOCK).clamp(self.first_segment_bytes, self.segment_bytes)
     }
 
     /// Writes a file of zeros. Blocks that were written before sync much faster than fresh ones.
     pub(crate) fn make_spare(&self, size: u64) -> io::Result<()> {
         let name = self.spare_name();
         let passing = self.dir.join(format!("{name}.tmp"));
-        let file = self.disk.open(&passing, Mode::Prepare)?;
-        if let Err(error) = zero(&*file, size) {
-            drop(file);
+        let zeroed = |mode: Mode| zero(&*self.disk.open(&passing, mode)?, size);
+        let done = zeroed(Mode::Prepare).or_else(|error| match error.kind() {
+            // What is only there to save time must not be what the ledger fails by.
+            io::ErrorKind::InvalidInput => zeroed(Mode::Create),
+            _ => Err(error),
+        });
+        if let Err(error) = done {
             // Room that half a spare takes is missing elsewhere.
             let _ = self.disk.remove(&passing);
             return Err(error);

@@ -133,6 +133,31 @@ fn a_spare_is_zeros_from_end_to_end_on_every_file_system() {
     }
 }
 
+/// A repair writes segments that grow, and are as long as their frames. Twice that was taken for the size of the next one,
+/// which cannot be written past the page cache unless it ends with a block: a repaired ledger answered nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repaired_ledger_whose_last_segment_ends_anywhere_can_be_written_to() {
+    let (from, to) = (TempDir::new("repair-from"), TempDir::new("repair-to"));
+    let ledger = Ledger::open(&from.0).unwrap();
+    for number in 0..10 {
+        let put = ledger.swap(&id(number), Version::NEVER, Some(envelope(vec![7; 1_000_003]))).await;
+        assert!(matches!(put, Ok(Swap::Swapped { .. })), "{put:?}");
+    }
+    drop(ledger);
+    hapax_ledger::repair(&from.0, &to.0).unwrap();
+    let lengths = fs::read_dir(&to.0).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    assert!(lengths.into_iter().any(|length| length > 2 << 20 && !length.is_multiple_of(4096)), "as in the story");
+    let ledger = Ledger::open(&to.0).unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    while !fs::read_dir(&to.0).unwrap().any(|entry| entry.unwrap().file_name() == "00000003.seg") {
+        assert!(Instant::now() < end, "no next segment is made ready: {:?}", ledger.status());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let put = ledger.swap(&id(99), Version::NEVER, Some(envelope(vec![7; 10]))).await;
+    assert!(matches!(put, Ok(Swap::Swapped { .. })), "{put:?}");
+    assert!(ledger.get(&id(1)).await.unwrap().record.is_some());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_others_have_filled_lets_attempts_end_refuses_new_ones_and_is_used_again_when_there_is_room() {
     let mounted = [Mounted::tmpfs("full"), Mounted::ext4("full-ext4")];

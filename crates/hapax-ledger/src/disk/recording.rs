@@ -16,7 +16,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{Disk, File, Held, Mode};
+use super::{BLOCK, Disk, File, Held, Mode};
 
 const SECTOR: usize = 512;
 
@@ -296,7 +296,7 @@ impl Disk for RecordingDisk {
             }
             Mode::Read | Mode::Write => *state.now.names.get(path).ok_or(io::ErrorKind::NotFound)?,
         };
-        Ok(Arc::new(RecordedFile { state: self.state.clone(), file }))
+        Ok(Arc::new(RecordedFile { state: self.state.clone(), file, in_blocks: mode == Mode::Prepare }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -346,6 +346,8 @@ impl Drop for RecordedLock {
 struct RecordedFile {
     state: Arc<Mutex<State>>,
     file: usize,
+    /// As strict as a file system that writes past its cache.
+    in_blocks: bool,
 }
 
 impl File for RecordedFile {
@@ -359,6 +361,9 @@ impl File for RecordedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if self.in_blocks && !(offset | bytes.len() as u64).is_multiple_of(BLOCK) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is written in whole blocks only"));
+        }
         let mut state = self.state.lock();
         let op = Op::Write { file: self.file, offset, bytes: bytes.into() };
         state.record(op);
