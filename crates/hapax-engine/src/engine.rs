@@ -7,7 +7,7 @@ use std::{
 };
 
 use hapax_core::{
-    Id, Policy, Preset, Stamp, Step, WallMillis,
+    Id, Policy, Preset, Stamp, StateName, Step, WallMillis,
     claim::Claimant,
     identity::{Key, Printer, Secret, Surface, Tenant},
     record::About,
@@ -24,6 +24,7 @@ use crate::{
     events::Events,
     gate::Gate,
     house::claimant,
+    hunt::Hunts,
     join::Joins,
     presets,
     probe::{Probe, Probes},
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) joins: Joins,
     pub(crate) quotas: Arc<Quotas>,
+    pub(crate) hunts: Hunts,
     pub(crate) events: Events,
     pub(crate) counters: Counters,
     pub(crate) probes: Probes,
@@ -234,6 +236,7 @@ impl EngineBuilder {
                 gate: Gate::new(self.settings.gate),
                 joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
                 quotas: Arc::default(),
+                hunts: Hunts::default(),
                 events: Events::with_room(self.settings.events),
                 counters: Counters::default(),
                 probes: self.probes,
@@ -463,6 +466,9 @@ impl Inner {
     pub(crate) fn tell(&self, id: &Id, about: &Arc<About>, step: &Step, wall: WallMillis, actor: Option<Arc<str>>) {
         if let Some(event) = &step.event {
             self.counters.event(event);
+            if matches!(event.to, StateName::Committed | StateName::Rejected) {
+                self.hunts.ended(about.tenant_tag);
+            }
             self.events.log(wall, *id, Arc::clone(about), event.clone(), actor);
         }
     }

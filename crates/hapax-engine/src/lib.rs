@@ -25,6 +25,7 @@ pub mod gate;
 mod group;
 mod guard;
 mod house;
+mod hunt;
 mod in_place;
 mod jobs;
 mod join;

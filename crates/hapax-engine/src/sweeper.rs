@@ -15,6 +15,7 @@ use crate::{
     engine::{Engine, Inner},
     error::EngineError,
     house::Range,
+    hunt::Next,
     probe::Probed,
     quota::tombstones_full,
     seen::Seen,
@@ -260,9 +261,11 @@ impl Inner {
         if tombstones_full(policy, surface, tenant, 0) {
             return Ok(false);
         }
-        let mut after: Option<Cursor> = None;
+        let tenant = about.tenant_tag;
+        let Next::From(mut after) = self.hunts.next(tenant) else { return Ok(false) };
         for _ in 0..MOST_PAGES {
-            let page = self.page(Index::TenantAge(about.tenant_tag), after.as_ref()).await?;
+            let scan = self.store.scan(Index::TenantAge(tenant), after.as_ref(), HUNTED_AT_ONCE);
+            let page = self.in_time("scan", scan).await?;
             for id in &page.items {
                 let Some(seen) = self.readable(id).await? else { continue };
                 let (about, counted) = (seen.about(), counts(&seen));
@@ -271,16 +274,23 @@ impl Inner {
                     if self.moved_by_time(&seen) { Command::Expire } else { Command::Evict { tombstones_full: false } };
                 let carried = self.carry(policy, id, seen, &about, command).await.map_err(StoreError::from)?;
                 match carried.reply {
-                    Reply::Done(done) if !done.already && counted && !counts(&carried.seen) => return Ok(true),
+                    Reply::Done(done) if !done.already && counted && !counts(&carried.seen) => {
+                        self.hunts.go_on(tenant, after);
+                        return Ok(true);
+                    }
                     Reply::Refused(Refused::NoTombstones) => return Ok(false),
                     Reply::Done(_) | Reply::Refused(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Verdict(_) => {}
                 }
             }
             match page.next {
                 Some(next) => after = Some(next),
-                None => return Ok(false),
+                None => {
+                    self.hunts.rest(tenant);
+                    return Ok(false);
+                }
             }
         }
+        self.hunts.go_on(tenant, after);
         Ok(false)
     }
 
@@ -308,5 +318,8 @@ impl Inner {
     }
 }
 
-/// How many pages of a tenant's oldest records are looked through for one that may be evicted.
-const MOST_PAGES: usize = 16;
+/// How many pages of a tenant's oldest records one request looks through for one that may be evicted. The next one goes on
+/// behind them.
+const MOST_PAGES: usize = 128;
+/// How many records such a page holds: what is in front of the one that was found is looked at again by the next.
+const HUNTED_AT_ONCE: usize = 32;

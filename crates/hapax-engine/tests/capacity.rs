@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::support::*;
 use hapax_core::{
-    Effect, Millis, Policy, RefusalReason, Span, StateName,
+    Effect, Millis, Outcome, OutcomeClass, Policy, RefusalReason, Span, StateName,
     policy::{Admission, Capacity, OnFull},
 };
 use hapax_engine::{Call, Engine, OnceError, Wait};
@@ -177,6 +177,40 @@ async fn live_work_is_never_evicted() {
     assert!(quota(&never(of(&engine, "acme", 2)).await));
     assert_eq!(state(&engine, &pending.id()).await, StateName::Pending);
     assert_eq!(state(&engine, &doubtful.id()).await, StateName::InDoubt);
+}
+
+/// A tenant is full of what failed and may be tried again, which nobody may evict. It is refused without a search through
+/// all of it each time; as soon as something has ended here, or a moment later if it ended elsewhere, there is room.
+#[tokio::test(start_paused = true)]
+async fn a_tenant_full_of_what_must_be_kept_finds_room_once_something_has_ended() {
+    let world = World::new();
+    let full = || at_most(1_000, 100, OnFull::EvictOldestFinal);
+    let (engine, elsewhere) = (world.engine_with(full()), world.engine_with(full()));
+    for key in 0..100 {
+        let ticket = begin(of(&engine, "acme", key)).await;
+        assert!(
+            ticket
+                .fail(&engine, Outcome { class: OutcomeClass::RetryableFailure, ..done("busy") })
+                .await
+                .unwrap()
+                .is_done()
+        );
+    }
+    for key in 100..110 {
+        assert!(quota(&never(of(&engine, "acme", key)).await));
+    }
+    assert!(pay(of(&engine, "acme", 50), "at last").await.is_ok());
+    assert!(pay(of(&engine, "acme", 100), "in its place").await.is_ok());
+    assert!(matches!(never(of(&engine, "acme", 50)).await, Err(OnceError::AlreadyCompleted { .. })));
+    assert!(pay(of(&engine, "acme", 101), "in the next one's").await.is_ok());
+    // Now the other way: what ends elsewhere is found a moment later.
+    let engine = world.engine_with(full());
+    let ticket = begin(of(&elsewhere, "acme", 102)).await;
+    assert!(quota(&never(of(&engine, "acme", 103)).await), "all the others failed, and this one is under way");
+    assert!(ticket.complete(&elsewhere, done("v")).await.unwrap().is_done());
+    sleep(1_000).await;
+    assert!(pay(of(&engine, "acme", 103), "v").await.is_ok());
+    assert_eq!(state(&engine, &of(&engine, "acme", 102).id().unwrap()).await, StateName::Tombstone);
 }
 
 /// Tombstones are bounded too: once they are full, new work is refused, and nothing is evicted in vain.
