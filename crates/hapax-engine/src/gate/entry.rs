@@ -41,11 +41,6 @@ fn half(digest: &[u8; 32]) -> [u64; 2] {
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
 }
 
-/// 1 for what is not 0, without a branch.
-const fn some(bits: u64) -> u64 {
-    (bits | bits.wrapping_neg()) >> 63
-}
-
 impl Answer {
     /// `None` for what the gate does not keep. Where its body lies is said later.
     pub(super) fn of<'a>(
@@ -101,13 +96,16 @@ impl Answer {
             return true;
         }
         let [a, b, c, d] = self.prints;
-        let mut differ = 1;
+        let mut equal = subtle::Choice::from(0);
         for (scheme, digest) in print.digests() {
             let [x, y] = half(digest);
-            differ &= some((a ^ x) | (b ^ y) | u64::from(one ^ scheme.0));
-            differ &= some((c ^ x) | (d ^ y) | u64::from(other ^ scheme.0));
+            if scheme.0 == one {
+                equal |= ((a ^ x) | (b ^ y)).ct_eq(&0);
+            } else if scheme.0 == other {
+                equal |= ((c ^ x) | (d ^ y)).ct_eq(&0);
+            }
         }
-        differ.ct_eq(&0).into()
+        equal.into()
     }
 
     #[inline]

@@ -102,7 +102,7 @@ impl Shard {
             return None;
         }
         head.note_given();
-        let body = Bytes::copy_from_slice(body.as_flattened().get(..length)?);
+        let body = Bytes::from(Box::<[u8]>::from(body.as_flattened().get(..length)?));
         Some(answer.replay(Outcome::success(body), None))
     }
 
