@@ -7,7 +7,6 @@ use std::sync::{
     },
 };
 
-use bytes::Bytes;
 use hapax_core::{Fingerprint, Id, Outcome, Replay, Stamp, Tag};
 use parking_lot::Mutex;
 
@@ -15,7 +14,7 @@ use super::{
     books::Books,
     entry::{Answer, Where},
     index::Index,
-    kept::Kept,
+    kept::{Kept, short},
     places::{Head, Places, hash},
 };
 
@@ -55,7 +54,7 @@ impl Table {
     #[inline]
     fn short_body(&self, place: u32, length: usize) -> Option<Outcome> {
         let body = self.places.room(place)?.read();
-        Some(Outcome::success(Bytes::copy_from_slice(body.as_flattened().get(..length)?)))
+        Some(short(body.as_flattened().get(..length)?))
     }
 }
 
@@ -102,8 +101,7 @@ impl Shard {
             return None;
         }
         head.note_given();
-        let body = Bytes::from(Box::<[u8]>::from(body.as_flattened().get(..length)?));
-        Some(answer.replay(Outcome::success(body), None))
+        Some(answer.replay(short(body.as_flattened().get(..length)?), None))
     }
 
     /// With nobody changing it meanwhile.
