@@ -54,7 +54,7 @@ impl Table {
     #[inline]
     fn short_body(&self, place: u32, length: usize) -> Option<Outcome> {
         let body = self.places.room(place)?.read();
-        Some(short(body.as_flattened().get(..length)?))
+        Some(Outcome::success(short(body.as_flattened().get(..length)?)))
     }
 }
 
@@ -101,7 +101,8 @@ impl Shard {
             return None;
         }
         head.note_given();
-        Some(answer.replay(short(body.as_flattened().get(..length)?), None))
+        let body = short(body.as_flattened().get(..length)?);
+        Some(answer.replay(Outcome::success(body), None))
     }
 
     /// With nobody changing it meanwhile.
