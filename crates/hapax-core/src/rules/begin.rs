@@ -12,8 +12,8 @@ use crate::{
 };
 
 use super::{
-    Before, Current, Moment, Step, Write, as_read,
-    read::{at, lease_end},
+    Before, Current, Moment, Step, Write,
+    read::{at, lease_end, read_at},
 };
 
 /// What a begin finds, before admission is asked.
@@ -301,7 +301,7 @@ pub fn judge_waiter(
     waited_for: u32,
     moment: Moment,
 ) -> Waiting {
-    let read = current.record.and_then(|record| as_read(record, moment.now));
+    let read = current.record.and_then(|record| read_at(record, moment.now));
     let before = Before { stored: current.record, read, version: current.version, now: moment.now };
     let asking = Asking { fingerprint, nonce: None, epoch: None };
     let retry_now = Verdict::InFlight { retry_after: Millis::ZERO, attempt: waited_for };
