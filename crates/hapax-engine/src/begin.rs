@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Id, Millis, NextAction, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
+    Command, Id, Millis, NextAction, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
     command::{Admit, Begin},
     policy::{OnFull, OnInFlight},
     record::About,
@@ -217,9 +217,9 @@ impl Engine {
         let (begin, running, room) = inner.admitted(prepared, nonce, room).await?;
         // Mostly the swap finds out what is there. A refusal writes nothing, so it looks: what was done, runs or is in
         // doubt needs no room, and says so.
-        let seen = Seen::nothing();
+        let (seen, begin) = (Seen::nothing(), Command::Begin(begin));
         let carried =
-            inner.carry_begin(&prepared.policy, &prepared.id, seen, prepared.about(inner), begin, sent_at).await;
+            inner.carry_begin(&prepared.policy, &prepared.id, seen, prepared.about(inner), &begin, sent_at).await;
         // Whatever became of it, the store counts it from here on.
         drop(room);
         let mut carried = carried.map_err(|failed| Unsure {
