@@ -104,7 +104,7 @@ impl<E: Into<EngineError>> From<E> for Unsure {
 
 /// What the store and the rules said to a begin.
 struct Asked {
-    verdict: Verdict,
+    verdict: Box<Verdict>,
     carried: Carried,
     running: Option<Running>,
     sent: Instant,
@@ -128,7 +128,7 @@ impl Engine {
         // Where nothing was waited for, it is sent when it came: the clock is not asked twice.
         let sent = if in_group.is_some() { Instant::now() } else { since };
         let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent, sent_at).await?;
-        let full = matches!(&asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
+        let full = matches!(&*asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
         // Only now is it certain that a record is needed and that there is no room for it.
         if full {
             // It was not begun, so it holds no place among the running that it would stumble over itself.
@@ -143,7 +143,7 @@ impl Engine {
             }
         }
         // Set apart, as all that is rare.
-        let before = match &asked.verdict {
+        let before = match &*asked.verdict {
             Verdict::Fenced => Box::pin(self.let_through_before(prepared, nonce, &asked.carried)).await?,
             Verdict::WindowClosed { .. }
             | Verdict::Mismatch
@@ -162,7 +162,7 @@ impl Engine {
             asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
         }
         let Asked { verdict, carried, running, sent } = asked;
-        match verdict {
+        match *verdict {
             Verdict::Execute(grant) => {
                 if self.refused_by_group(prepared, nonce, whose, &carried).await? {
                     return Ok(Begun::Told(Verdict::Fenced));
@@ -200,7 +200,7 @@ impl Engine {
                 // Whoever does not run takes no place among the running, least of all while it waits.
                 drop(running);
                 // Set apart, as all that is rare: each call carries the room of its largest step with it while it waits.
-                Box::pin(self.told(prepared, carried.seen, verdict)).await
+                Box::pin(self.told(prepared, carried.seen, *verdict)).await
             }
         }
     }
@@ -228,9 +228,9 @@ impl Engine {
             waited: false,
         })?;
         let verdict = match std::mem::replace(&mut carried.reply, Reply::Fenced) {
-            Reply::Verdict(verdict) => *verdict,
+            Reply::Verdict(verdict) => verdict,
             // A begin is answered by a verdict; the other replies belong to other commands.
-            Reply::Done(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Refused(_) => Verdict::Fenced,
+            Reply::Done(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Refused(_) => Box::new(Verdict::Fenced),
         };
         Ok(Asked { verdict, carried, running, sent })
     }
