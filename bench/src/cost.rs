@@ -1,4 +1,4 @@
-//! Instructions per pair and per replay, counted by callgrind: the same for the same program whatever else the machine
+//! Instructions per pair, per replay and per look-up in the gate, counted by callgrind: the same for the same program whatever else the machine
 //! does. valgrind shows the program a processor without SHA instructions, so digests weigh more here than in truth; they
 //! are reported beside the rest.
 
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 const FEW: u64 = 500;
 const MANY: u64 = 2_500;
 
+const LOOK_UPS: &str = "look-ups";
+
 pub(crate) fn run(_seconds: f64) -> Value {
     if Command::new("valgrind").arg("--version").output().is_err() {
         eprintln!("valgrind counts here, and is missing: apt-get install valgrind");
@@ -21,11 +23,11 @@ pub(crate) fn run(_seconds: f64) -> Value {
         let (few, many) = (count(what, FEW)?, count(what, MANY)?);
         Some((many - few) / (MANY - FEW) as f64)
     };
-    let (pair, both) = (per("pairs"), per("pairs-and-replays"));
+    let (pair, both, look_up) = (per("pairs"), per("pairs-and-replays"), per(LOOK_UPS));
     json!({
         "bench": "cost",
         "unit": "instructions",
-        "ours": { "pair": pair, "replay": both.zip(pair).map(|(both, pair)| both - pair) },
+        "ours": { "pair": pair, "replay": both.zip(pair).map(|(both, pair)| both - pair), "look-up in the gate": look_up },
         "peers": {},
         "ratios": {},
     })
@@ -44,8 +46,11 @@ fn count(what: &str, times: u64) -> Option<f64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
-/// What is counted: so many pairs, each perhaps with a replay.
+/// What is counted: so many pairs, each perhaps with a replay, or look-ups in the gate.
 pub(crate) fn cost_run(what: &str, times: u64) {
+    if what == LOOK_UPS {
+        return crate::gate::count_look_ups(times);
+    }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return };
     runtime.block_on(async {
         let Ok(engine) = Engine::builder(Arc::new(MemoryStore::default())).build() else { return };

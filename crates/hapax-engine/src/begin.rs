@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Id, Millis, NextAction, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
+    Command, Id, Millis, NextAction, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
     command::{Admit, Begin},
     policy::{OnFull, OnInFlight},
     record::About,
@@ -53,7 +53,7 @@ impl Call {
         let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
         self.engine.sweep_from_now_on();
         let (since, unanswered) = (Instant::now(), Unanswered::new(&self.engine, prepared, nonce));
-        let begun = self.engine.begin(prepared, nonce, Nonces::Ours, &unanswered.sent).await;
+        let begun = self.engine.begin(prepared, nonce, Nonces::Ours, since, &unanswered.sent).await;
         unanswered.sent.clear();
         self.engine.inner.tally.begun(&begun, prepared.key_kind, since.elapsed());
         match begun {
@@ -74,7 +74,7 @@ impl Call {
         let prepared = self.prepared?;
         self.engine.sweep_from_now_on();
         let since = Instant::now();
-        let begun = self.engine.begin(&prepared, nonce, Nonces::Callers, &Sent::nothing()).await;
+        let begun = self.engine.begin(&prepared, nonce, Nonces::Callers, since, &Sent::nothing()).await;
         self.engine.inner.tally.begun(&begun, prepared.key_kind, since.elapsed());
         begun.map_err(|unsure| unsure.error)
     }
@@ -104,22 +104,31 @@ impl<E: Into<EngineError>> From<E> for Unsure {
 
 /// What the store and the rules said to a begin.
 struct Asked {
-    verdict: Verdict,
+    verdict: Box<Verdict>,
     carried: Carried,
     running: Option<Running>,
     sent: Instant,
 }
 
 impl Engine {
-    async fn begin(&self, prepared: &Prepared, nonce: Nonce, whose: Nonces, sent_at: &Sent) -> Result<Begun, Unsure> {
+    async fn begin(
+        &self,
+        prepared: &Prepared,
+        nonce: Nonce,
+        whose: Nonces,
+        since: Instant,
+        sent_at: &Sent,
+    ) -> Result<Begun, Unsure> {
         let inner = &*self.inner;
         if let Some(replayed) = self.at_hand(prepared, prepared.fingerprint.as_ref()) {
             return Ok(Begun::Replay(replayed));
         }
         let in_group = self.with_epoch_of_now(prepared).await?;
         let prepared = in_group.as_ref().unwrap_or(prepared);
-        let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent_at).await?;
-        let full = matches!(&asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
+        // Where nothing was waited for, it is sent when it came: the clock is not asked twice.
+        let sent = if in_group.is_some() { Instant::now() } else { since };
+        let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent, sent_at).await?;
+        let full = matches!(&*asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
         // Only now is it certain that a record is needed and that there is no room for it.
         if full {
             // It was not begun, so it holds no place among the running that it would stumble over itself.
@@ -129,12 +138,12 @@ impl Engine {
             let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
             let made = Box::pin(inner.make_room(&prepared.policy, prepared.about(inner))).await;
             if made.map_err(|error| still(error.into()))? {
-                asked = self.ask(prepared, nonce, Room::Made, sent_at).await.map_err(still)?;
+                asked = self.ask(prepared, nonce, Room::Made, Instant::now(), sent_at).await.map_err(still)?;
                 asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
             }
         }
         // Set apart, as all that is rare.
-        let before = match &asked.verdict {
+        let before = match &*asked.verdict {
             Verdict::Fenced => Box::pin(self.let_through_before(prepared, nonce, &asked.carried)).await?,
             Verdict::WindowClosed { .. }
             | Verdict::Mismatch
@@ -149,11 +158,11 @@ impl Engine {
             let unsettled = asked.carried.unsettled;
             let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
             asked.running = None;
-            asked = Box::pin(self.ask(prepared, nonce, Room::AsItIs, sent_at)).await.map_err(still)?;
+            asked = Box::pin(self.ask(prepared, nonce, Room::AsItIs, Instant::now(), sent_at)).await.map_err(still)?;
             asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
         }
         let Asked { verdict, carried, running, sent } = asked;
-        match verdict {
+        match *verdict {
             Verdict::Execute(grant) => {
                 if self.refused_by_group(prepared, nonce, whose, &carried).await? {
                     return Ok(Begun::Told(Verdict::Fenced));
@@ -191,20 +200,26 @@ impl Engine {
                 // Whoever does not run takes no place among the running, least of all while it waits.
                 drop(running);
                 // Set apart, as all that is rare: each call carries the room of its largest step with it while it waits.
-                Box::pin(self.told(prepared, carried.seen, verdict)).await
+                Box::pin(self.told(prepared, carried.seen, *verdict)).await
             }
         }
     }
 
-    async fn ask(&self, prepared: &Prepared, nonce: Nonce, room: Room, sent_at: &Sent) -> Result<Asked, Unsure> {
+    async fn ask(
+        &self,
+        prepared: &Prepared,
+        nonce: Nonce,
+        room: Room,
+        sent: Instant,
+        sent_at: &Sent,
+    ) -> Result<Asked, Unsure> {
         let inner = &*self.inner;
-        let sent = Instant::now();
         let (begin, running, room) = inner.admitted(prepared, nonce, room).await?;
         // Mostly the swap finds out what is there. A refusal writes nothing, so it looks: what was done, runs or is in
         // doubt needs no room, and says so.
-        let seen = Seen::nothing();
+        let (seen, begin) = (Seen::nothing(), Command::Begin(begin));
         let carried =
-            inner.carry_begin(&prepared.policy, &prepared.id, seen, prepared.about(inner), begin, sent_at).await;
+            inner.carry_begin(&prepared.policy, &prepared.id, seen, prepared.about(inner), &begin, sent_at).await;
         // Whatever became of it, the store counts it from here on.
         drop(room);
         let mut carried = carried.map_err(|failed| Unsure {
@@ -213,9 +228,9 @@ impl Engine {
             waited: false,
         })?;
         let verdict = match std::mem::replace(&mut carried.reply, Reply::Fenced) {
-            Reply::Verdict(verdict) => *verdict,
+            Reply::Verdict(verdict) => verdict,
             // A begin is answered by a verdict; the other replies belong to other commands.
-            Reply::Done(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Refused(_) => Verdict::Fenced,
+            Reply::Done(_) | Reply::Fenced | Reply::Conflict(_) | Reply::Refused(_) => Box::new(Verdict::Fenced),
         };
         Ok(Asked { verdict, carried, running, sent })
     }
@@ -264,7 +279,7 @@ impl Inner {
         prepared: &Prepared,
         nonce: Nonce,
         room: Room,
-    ) -> Result<(Begin, Option<Running>, Option<Place>), EngineError> {
+    ) -> Result<(Begin, Option<Running>, Option<Place<'_>>), EngineError> {
         let (admit, running) = match self.quotas.run(prepared.policy.admission, &prepared.scope) {
             // What is recorded or under way is told all the same.
             Ok(_) if !prepared.policy.may_be_forgotten(prepared.effect) && self.is_forgetful().await => {

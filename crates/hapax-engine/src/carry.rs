@@ -7,9 +7,7 @@
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
-use hapax_core::{
-    Command, Id, Moment, Policy, Record, Reply, Stamp, Step, Tag, Version, Write, apply, command::Begin, record::About,
-};
+use hapax_core::{Command, Id, Moment, Policy, Record, Reply, Stamp, Step, Tag, Version, Write, apply, record::About};
 use hapax_store::{BodyId, StoreError, Swap, Usage, codec};
 
 use crate::{disown::Sent, engine::Inner, seen::Seen, stats::count};
@@ -82,14 +80,15 @@ impl Inner {
 
     /// Applies a command to the record, starting from what is known of it.
     ///
-    /// `about` is what the event is told about where no record names it.
+    /// `about` is what the event is told about where no record names it. The command is lent: it is large, and would be
+    /// moved with each future that it goes through.
     pub(crate) fn carry<'a>(
         &'a self,
         policy: &'a Policy,
         id: &'a Id,
         seen: Seen,
         about: &'a Arc<About>,
-        command: Command,
+        command: &'a Command,
     ) -> impl Future<Output = Result<Carried, NotCarried>> + Send + 'a {
         self.carry_told(policy, id, seen, about, command, None, None)
     }
@@ -101,10 +100,10 @@ impl Inner {
         id: &'a Id,
         seen: Seen,
         about: &'a Arc<About>,
-        begin: Begin,
+        begin: &'a Command,
         sent: &'a Sent,
     ) -> impl Future<Output = Result<Carried, NotCarried>> + Send + 'a {
-        self.carry_told(policy, id, seen, about, Command::Begin(begin), None, Some(sent))
+        self.carry_told(policy, id, seen, about, begin, None, Some(sent))
     }
 
     pub(crate) async fn carry_as(
@@ -113,7 +112,7 @@ impl Inner {
         id: &Id,
         seen: Seen,
         about: &Arc<About>,
-        command: Command,
+        command: &Command,
         actor: Option<Arc<str>>,
     ) -> Result<Carried, NotCarried> {
         self.carry_told(policy, id, seen, about, command, actor, None).await
@@ -126,7 +125,7 @@ impl Inner {
         id: &Id,
         mut seen: Seen,
         about: &Arc<About>,
-        command: Command,
+        command: &Command,
         actor: Option<Arc<str>>,
         sent: Option<&Sent>,
     ) -> Result<Carried, NotCarried> {
@@ -136,7 +135,7 @@ impl Inner {
             // Of nothing, nothing lapses: then the time is not asked.
             let now = if seen.record.is_some() { self.now(&seen) } else { Stamp(0) };
             let moment = Moment { now, wall: self.wall_now() };
-            let mut step = apply(policy, seen.current(), &command, moment);
+            let mut step = apply(policy, seen.current(), command, moment);
             let next = match std::mem::replace(&mut step.write, Write::Nothing) {
                 Write::Nothing if !seen.fresh => {
                     seen = Box::pin(self.read(id)).await.map_err(|error| NotCarried { error, unsettled })?;

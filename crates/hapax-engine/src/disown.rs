@@ -103,7 +103,7 @@ impl Engine {
                 let tried = async {
                     let seen = inner.read(&prepared.id).await?;
                     let command = Command::Disown { nonce, expected };
-                    inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&inner), command).await?;
+                    inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&inner), &command).await?;
                     Ok::<(), hapax_store::StoreError>(())
                 };
                 match tried.await {

@@ -154,7 +154,7 @@ impl Inner {
         let next_at = self.now(&seen).plus(Millis::from_std(asking));
         let policy = self.policy_of(&record.about);
         let command = Command::ClaimProbe { version: seen.version, next_at };
-        let carried = self.carry(&policy, id, seen, &record.about, command).await?;
+        let carried = self.carry(&policy, id, seen, &record.about, &command).await?;
         if !matches!(carried.reply, Reply::Done(_)) {
             return Ok(None);
         }

@@ -69,12 +69,12 @@ impl Drop for Running {
 
 /// Room for one record, held until it is known whether it was used.
 #[derive(Debug)]
-pub(crate) struct Place {
-    quotas: Arc<Quotas>,
+pub(crate) struct Place<'a> {
+    quotas: &'a Quotas,
     tags: [Tag; 2],
 }
 
-impl Drop for Place {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut accounts = self.quotas.accounts.lock();
         for tag in self.tags {
@@ -122,12 +122,12 @@ impl Quotas {
 
     /// Reserves room for one more record, asking the store how much there is.
     pub(crate) async fn keep(
-        self: &Arc<Self>,
+        &self,
         inner: &Inner,
         policy: &Policy,
         about: &About,
         made: Room,
-    ) -> Result<Result<Place, Full>, StoreError> {
+    ) -> Result<Result<Place<'_>, Full>, StoreError> {
         let tags = [about.surface_tag, about.tenant_tag];
         // What is open, and how much is granted while the store is asked, is counted on top of what it says: a begin
         // that settles in between is counted twice rather than not at all.
@@ -159,11 +159,11 @@ impl Quotas {
             account.left = (room - 1) / 2;
             account.grant();
         }
-        Ok(Ok(Place { quotas: Arc::clone(self), tags }))
+        Ok(Ok(Place { quotas: self, tags }))
     }
 
     /// Reserves room for one more record, if what the store last said leaves any.
-    pub(crate) fn take(self: &Arc<Self>, about: &About) -> Option<Place> {
+    pub(crate) fn take(&self, about: &About) -> Option<Place<'_>> {
         let tags = [about.surface_tag, about.tenant_tag];
         let mut accounts = self.accounts.lock();
         if tags.iter().any(|tag| accounts.get(tag).is_none_or(|account| account.left == 0)) {
@@ -174,13 +174,17 @@ impl Quotas {
             account.left -= 1;
             account.grant();
         }
-        Some(Place { quotas: Arc::clone(self), tags })
+        Some(Place { quotas: self, tags })
     }
 }
 
 impl Inner {
     /// Room for one more record that is no operation. The place is held until it is dropped.
-    pub(crate) async fn room_for(&self, policy: &Policy, about: &About) -> Result<Result<Place, NoRoom>, StoreError> {
+    pub(crate) async fn room_for(
+        &self,
+        policy: &Policy,
+        about: &About,
+    ) -> Result<Result<Place<'_>, NoRoom>, StoreError> {
         let most = policy.capacity.per_tenant;
         if let Some(place) = self.quotas.take(about) {
             return Ok(Ok(place));

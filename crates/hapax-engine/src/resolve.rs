@@ -29,7 +29,7 @@ impl Engine {
         let (actor, reason) = (Arc::clone(&resolve.actor), Arc::clone(&resolve.reason));
         let command = Command::Resolve(resolve);
         let carried = inner
-            .carry_as(&policy, id, seen, &about, command, Some(Arc::clone(&actor)))
+            .carry_as(&policy, id, seen, &about, &command, Some(Arc::clone(&actor)))
             .await
             .map_err(hapax_store::StoreError::from)?;
         // A write of unknown fate that did land moved the version itself: it is recognised by who wrote it, and why.

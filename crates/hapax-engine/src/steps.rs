@@ -52,7 +52,7 @@ impl Engine {
     pub async fn start(&self, id: &Id, token: Token) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
         let (policy, about) = (self.inner.policy_for(&seen), seen.about());
-        let carried = self.inner.carry(&policy, id, seen, &about, Command::Start { token }).await;
+        let carried = self.inner.carry(&policy, id, seen, &about, &Command::Start { token }).await;
         let Carried { reply, seen, .. } = carried.map_err(hapax_store::StoreError::from)?;
         self.inner.start_in_group(&policy, id, token, Stepped::of(reply), seen).await
     }
@@ -128,7 +128,7 @@ impl Engine {
     async fn step_under(&self, policy: &Policy, id: &Id, seen: Seen, command: Command) -> Result<Stepped, EngineError> {
         let about = seen.about();
         let carried =
-            self.inner.carry(policy, id, seen, &about, command).await.map_err(hapax_store::StoreError::from)?;
+            self.inner.carry(policy, id, seen, &about, &command).await.map_err(hapax_store::StoreError::from)?;
         Ok(Stepped::of(carried.reply))
     }
 }
@@ -150,7 +150,7 @@ pub(crate) fn ending(policy: &Policy, token: Token, outcome: Outcome) -> Command
 impl Ticket {
     /// Marks the effect as under way. Fenced: it must not be started, and the ticket is best released.
     pub async fn start(&self, engine: &Engine) -> Result<Stepped, EngineError> {
-        let stepped = self.carry(&engine.inner, Command::Start { token: self.token }).await?;
+        let stepped = self.carry(&engine.inner, &Command::Start { token: self.token }).await?;
         let seen = self.held.seen.lock().clone();
         engine.inner.start_in_group(&self.policy, &self.id, self.token, stepped, seen).await
     }
@@ -158,7 +158,7 @@ impl Ticket {
     /// Extends the lease by its own length from now.
     pub async fn renew(&self, engine: &Engine) -> Result<Stepped, EngineError> {
         let sent = Instant::now();
-        let stepped = self.carry(&engine.inner, Command::Renew { token: self.token, lease: self.lease }).await?;
+        let stepped = self.carry(&engine.inner, &Command::Renew { token: self.token, lease: self.lease }).await?;
         if stepped.is_done() {
             *self.held.deadline.lock() = sent + self.lease.as_std();
         }
@@ -167,38 +167,38 @@ impl Ticket {
 
     pub async fn complete(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
         let outcome = self.laid_out(&engine.inner, outcome).await?;
-        self.carry(&engine.inner, Command::Complete { token: self.token, outcome }).await
+        self.carry(&engine.inner, &Command::Complete { token: self.token, outcome }).await
     }
 
     pub async fn reject(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
         let outcome = self.laid_out(&engine.inner, outcome).await?;
-        self.carry(&engine.inner, Command::Reject { token: self.token, outcome }).await
+        self.carry(&engine.inner, &Command::Reject { token: self.token, outcome }).await
     }
 
     pub async fn fail(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
         let outcome = engine.inner.laid_out_failure(&self.policy, &self.id, self.token, outcome).await?;
-        self.carry(&engine.inner, Command::Fail { token: self.token, outcome }).await
+        self.carry(&engine.inner, &Command::Fail { token: self.token, outcome }).await
     }
 
     pub async fn release(&self, engine: &Engine, why: Release) -> Result<Stepped, EngineError> {
-        self.carry(&engine.inner, Command::Release { token: self.token, why }).await
+        self.carry(&engine.inner, &Command::Release { token: self.token, why }).await
     }
 
     /// As [`Engine::finish`], without reading first: one swap against the version this ticket holds.
     pub async fn finish(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
         let ending = ending(&self.policy, self.token, outcome);
         let ending = engine.inner.laid_out_ending(&self.policy, &self.id, ending).await?;
-        self.carry(&engine.inner, ending).await
+        self.carry(&engine.inner, &ending).await
     }
 
     async fn laid_out(&self, inner: &Inner, outcome: Outcome) -> Result<Outcome, EngineError> {
         inner.laid_out(&self.policy, &self.id, self.token, outcome).await
     }
 
-    async fn carry(&self, inner: &Inner, command: Command) -> Result<Stepped, EngineError> {
+    async fn carry(&self, inner: &Inner, command: &Command) -> Result<Stepped, EngineError> {
         let mut seen = self.held.seen.lock().clone();
         seen.fresh = false;
-        let ends = match &command {
+        let ends = match command {
             Command::Complete { .. } | Command::Reject { .. } | Command::Fail { .. } | Command::Release { .. } => true,
             Command::Begin(_)
             | Command::Start { .. }

@@ -207,7 +207,7 @@ impl Inner {
             };
             let (policy, about) = (self.policy_for(&seen), seen.about());
             let before = seen.version;
-            let carried = self.carry(&policy, id, seen, &about, Command::Expire).await.map_err(StoreError::from)?;
+            let carried = self.carry(&policy, id, seen, &about, &Command::Expire).await.map_err(StoreError::from)?;
             if carried.seen.version != before {
                 swept.written += 1;
             }
@@ -272,7 +272,7 @@ impl Inner {
                 // What time has taken already is only written down.
                 let command =
                     if self.moved_by_time(&seen) { Command::Expire } else { Command::Evict { tombstones_full: false } };
-                let carried = self.carry(policy, id, seen, &about, command).await.map_err(StoreError::from)?;
+                let carried = self.carry(policy, id, seen, &about, &command).await.map_err(StoreError::from)?;
                 match carried.reply {
                     Reply::Done(done) if !done.already && counted && !counts(&carried.seen) => {
                         self.hunts.go_on(tenant, after);

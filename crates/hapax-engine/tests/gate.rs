@@ -261,6 +261,75 @@ async fn an_entry_is_for_its_time_and_its_request() {
     assert_eq!(replayed, endless);
 }
 
+/// What is read while it is replaced is read again, never half of one answer and half of the next.
+#[test]
+fn nobody_reads_two_answers_as_one() {
+    const IDS: u64 = 40;
+    // Bodies beside their entry and elsewhere, in turn, and so few places that most inserts take one from another.
+    let gate = Gate::new(GateSize { entries: 16, bytes: 1 << 20, tenant_share: 1 });
+    let told = |number: u64, round: u64| Replay {
+        answer: Recorded::Whole(Outcome::success((number << 32 | round).to_le_bytes().repeat(1 + round as usize % 12))),
+        expires: Some(Stamp(1_000 + round)),
+        attempt: round as u32,
+        ..answer(0, 0)
+    };
+    let prints: Vec<Fingerprint> = (0..IDS).map(|number| print(&number.to_string())).collect();
+    let rounds = 10_000;
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let hits: u64 = std::thread::scope(|scope| {
+        let ask = || {
+            let mut hits = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                for number in 0..IDS {
+                    let Some(found) = gate.look_up(&id_of(number), Some(&prints[number as usize]), NOW) else {
+                        continue;
+                    };
+                    assert_eq!(found, told(number, u64::from(found.attempt)));
+                    hits += 1;
+                }
+            }
+            hits
+        };
+        let asking = [scope.spawn(ask), scope.spawn(ask)];
+        for round in 0..rounds {
+            for number in 0..IDS {
+                let print = &prints[number as usize];
+                gate.insert(&id_of(number), A, Some(print), &told(number, round), None);
+                if (number + round) % 7 == 0 {
+                    gate.forget(&id_of(number));
+                }
+            }
+            if round % 50 == 49 {
+                gate.clear();
+            }
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        asking.map(|asking| asking.join().unwrap()).iter().sum()
+    });
+    assert!(hits > 0, "somebody read something");
+}
+
+/// It grows with use, in many steps: each time everything it knows has to be found again, and nothing after a reload.
+#[test]
+fn all_that_is_kept_is_found_however_much_it_grew() {
+    let gate = Gate::new(GateSize { entries: 1 << 20, bytes: 1 << 30, tenant_share: 1 });
+    for _ in 0..2 {
+        for number in 0..20_000_u64 {
+            gate.insert(&id_of(number), A, None, &answer(number as usize % 200, 100 + number), None);
+        }
+        assert_eq!(gate.len(), 20_000);
+        for number in 0..20_000 {
+            let known = gate.look_up(&id_of(number), None, NOW);
+            assert_eq!(known, Some(answer(number as usize % 200, 100 + number)));
+            assert_eq!(gate.given(&id_of(number)), 1);
+        }
+        assert!(gate.look_up(&id_of(20_000), None, NOW).is_none());
+        gate.clear();
+        assert_eq!((gate.len(), gate.bytes()), (0, 0));
+        assert!((0..20_000).all(|number| gate.look_up(&id_of(number), None, NOW).is_none()));
+    }
+}
+
 /// A gate of almost no size still answers rightly.
 #[tokio::test(start_paused = true)]
 async fn a_tiny_gate_is_still_right() {

@@ -86,6 +86,7 @@ impl Fingerprint {
     }
 
     /// All digests with their schemes, for stores.
+    #[inline]
     pub fn digests(&self) -> impl Iterator<Item = (Scheme, &[u8; 32])> {
         self.0.all[..usize::from(self.0.len)].iter().map(|(scheme, digest)| (Scheme(*scheme), digest))
     }

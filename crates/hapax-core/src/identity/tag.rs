@@ -1,12 +1,25 @@
-use std::fmt;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use super::frame::{self, Sink};
 use super::scope::Tenant;
 use super::surface::Surface;
 
 /// Sixteen bytes that a store counts by: enough to keep surfaces and tenants apart, short enough for every index entry.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(pub [u8; 16]);
+
+/// By words, as an id is hashed.
+impl Hash for Tag {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for word in self.0.as_chunks::<8>().0 {
+            state.write_u64(u64::from_le_bytes(*word));
+        }
+    }
+}
 
 impl Tag {
     /// All records of a surface.

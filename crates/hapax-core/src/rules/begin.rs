@@ -12,8 +12,8 @@ use crate::{
 };
 
 use super::{
-    Before, Current, Moment, Step, Write, as_read,
-    read::{at, lease_end},
+    Before, Current, Moment, Step, Write,
+    read::{at, lease_end, read_at},
 };
 
 /// What a begin finds, before admission is asked.
@@ -204,7 +204,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
             record.attempt.end = End::Running;
             record.attempt.lease = None;
             record.print = begin.fingerprint.as_ref().or(held.print.as_ref()).cloned();
-            (record, Cause::BeginAgain)
+            (Arc::new(record), Cause::BeginAgain)
         }
         (run, held) => {
             let number = held.map_or(1, |record| record.attempt.number.saturating_add(1));
@@ -223,7 +223,8 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
             let state = State::Pending(Pending { started: begin.started, lease });
             match held {
                 None => {
-                    let record = Record {
+                    // Made where it is shared from: it is too large to be moved about.
+                    let record = Arc::new(Record {
                         about: Arc::clone(&begin.about),
                         effect: begin.effect,
                         print: begin.fingerprint.clone(),
@@ -236,7 +237,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                         resolved: None,
                         ties: begin.ties.clone(),
                         earlier_doubt: None,
-                    };
+                    });
                     (record, Cause::Begin)
                 }
                 Some(held) => {
@@ -253,7 +254,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
                     record.rules = rules;
                     record.ties = Ties::then(held.ties.as_ref(), begin.ties.as_ref());
                     record.state = state;
-                    (record, cause)
+                    (Arc::new(record), cause)
                 }
             }
         }
@@ -264,7 +265,7 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
     };
     let verdict = Verdict::Execute(Grant { token: record.token(), lease: length, fence });
     let event = Event { mismatch_observed, ..before.event(cause, StateName::Pending, record.attempt.number) };
-    Step::new(Write::Put(Arc::new(record)), Reply::Verdict(Box::new(verdict)), Some(event))
+    Step::new(Write::Put(record), Reply::Verdict(Box::new(verdict)), Some(event))
 }
 
 /// The doubt beside which a next attempt runs: the one that it found, or the one that was there before that.
@@ -301,7 +302,7 @@ pub fn judge_waiter(
     waited_for: u32,
     moment: Moment,
 ) -> Waiting {
-    let read = current.record.and_then(|record| as_read(record, moment.now));
+    let read = current.record.and_then(|record| read_at(record, moment.now));
     let before = Before { stored: current.record, read, version: current.version, now: moment.now };
     let asking = Asking { fingerprint, nonce: None, epoch: None };
     let retry_now = Verdict::InFlight { retry_after: Millis::ZERO, attempt: waited_for };

@@ -60,7 +60,8 @@ pub(super) fn finish(
         Verb::Reject => policy.failure_retention(outcome.class),
     };
     let done = Final { outcome: outcome.clone(), decided: Anchor::Write, decided_wall: moment.wall, retention };
-    let mut next = Record { earlier_doubt: None, ..record.clone() };
+    let mut next = record.clone();
+    next.earlier_doubt = None;
     let cause = match verb {
         Verb::Complete => {
             next.attempt.end = End::Completed;

@@ -28,6 +28,8 @@ pub use begin::{Waiting, final_answer, judge_waiter};
 pub use read::{as_read, lease_end};
 pub use windows::{Window, Windows, kept_for, window_end, windows};
 
+use read::{Read, read_at};
+
 /// A record as the store returned it.
 #[derive(Clone, Copy, Debug)]
 pub struct Current<'a> {
@@ -108,14 +110,14 @@ fn keep_lease(stored: Option<&Record>, write: &mut Write) {
 /// The stored record, and what it reads as now.
 struct Before<'a> {
     stored: Option<&'a Record>,
-    read: Option<std::borrow::Cow<'a, Record>>,
+    read: Option<Read<'a>>,
     version: Version,
     now: Stamp,
 }
 
 impl<'a> Before<'a> {
     fn of(current: Current<'a>, now: Stamp) -> Self {
-        let read = current.record.and_then(|record| as_read(record, now));
+        let read = current.record.and_then(|record| read_at(record, now));
         Self { stored: current.record, read, version: current.version, now }
     }
 
@@ -128,7 +130,7 @@ impl<'a> Before<'a> {
         match (self.stored, &self.read) {
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
-            (Some(_), Some(read)) => matches!(read, std::borrow::Cow::Owned(_)),
+            (Some(_), Some(read)) => matches!(read, Read::Moved(_)),
         }
     }
 

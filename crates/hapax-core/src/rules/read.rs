@@ -1,6 +1,6 @@
 //! What a record reads as at a moment. A lapse or an expiry reads the same whether or not it was written down.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, ops::Deref, sync::Arc};
 
 use crate::{
     Anchor, Outcome, Stamp,
@@ -10,40 +10,66 @@ use crate::{
 
 use super::windows::window_end;
 
+/// A record as it reads at some moment. As small as a pointer while time has done nothing to it, as to most.
+pub(super) enum Read<'a> {
+    Stored(&'a Record),
+    /// Time has made it another one.
+    Moved(Box<Record>),
+}
+
+impl Deref for Read<'_> {
+    type Target = Record;
+
+    fn deref(&self) -> &Record {
+        match self {
+            Self::Stored(record) => record,
+            Self::Moved(record) => record,
+        }
+    }
+}
+
 /// The record as it reads at `now`, or `None` if it reads as absent.
 #[must_use]
 pub fn as_read(record: &Record, now: Stamp) -> Option<Cow<'_, Record>> {
+    read_at(record, now).map(|read| match read {
+        Read::Stored(record) => Cow::Borrowed(record),
+        Read::Moved(record) => Cow::Owned(*record),
+    })
+}
+
+/// As [`as_read`], for the rules themselves.
+pub(super) fn read_at(record: &Record, now: Stamp) -> Option<Read<'_>> {
     match &record.state {
         State::Pending(pending) => {
             let end = lease_end(&pending.lease);
             if now < end {
-                return Some(Cow::Borrowed(record));
+                return Some(Read::Stored(record));
             }
             match lapse(record, pending, Anchor::At(end), End::Lapsed { started: pending.started }) {
-                Lapse::Stale => Some(Cow::Borrowed(record)),
+                Lapse::Stale => Some(Read::Stored(record)),
                 Lapse::Absent => None,
                 // The open window counts from the lease's end, so it may be over as well.
                 Lapse::Becomes(lapsed) => match window_end(&lapsed) {
                     Some(over) if over <= now => None,
-                    Some(_) | None => Some(Cow::Owned(*lapsed)),
+                    Some(_) | None => Some(Read::Moved(lapsed)),
                 },
             }
         }
-        State::InDoubt(_) => Some(Cow::Borrowed(record)),
+        State::InDoubt(_) => Some(Read::Stored(record)),
         State::Open(_) | State::Tombstone(_) => match window_end(record) {
             Some(over) if over <= now => None,
-            Some(_) | None => Some(Cow::Borrowed(record)),
+            Some(_) | None => Some(Read::Stored(record)),
         },
-        State::Committed(_) if record.is_held() => Some(Cow::Borrowed(record)),
+        State::Committed(_) if record.is_held() => Some(Read::Stored(record)),
         State::Committed(done) | State::Rejected(done) => {
-            let Some(over) = done.retention.end(at(done.decided)) else { return Some(Cow::Borrowed(record)) };
+            let Some(over) = done.retention.end(at(done.decided)) else { return Some(Read::Stored(record)) };
             if now < over {
-                return Some(Cow::Borrowed(record));
+                return Some(Read::Stored(record));
             }
             let stone = tombstone(record, done);
             match window_end(&stone) {
                 Some(end) if end <= now => None,
-                Some(_) | None => Some(Cow::Owned(stone)),
+                Some(_) | None => Some(Read::Moved(Box::new(stone))),
             }
         }
     }

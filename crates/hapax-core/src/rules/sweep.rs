@@ -1,6 +1,6 @@
 //! *Expire* and *evict*: what time and lack of room do to a record.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     Ties,
@@ -9,7 +9,10 @@ use crate::{
     record::{Record, State},
 };
 
-use super::{Before, Step, read::tombstone};
+use super::{
+    Before, Step,
+    read::{Read, tombstone},
+};
 
 /// Writes down what time has done. It changes nothing that anybody could see.
 pub(super) fn expire(before: &Before<'_>) -> Step {
@@ -22,8 +25,8 @@ pub(super) fn expire(before: &Before<'_>) -> Step {
     };
     let mut step = match &before.read {
         None => before.remove(cause, stored.attempt.number, Done::default()),
-        Some(Cow::Owned(read)) => before.put(cause, read.clone(), Done::default()),
-        Some(Cow::Borrowed(_)) => return Step::already(),
+        Some(Read::Moved(read)) => before.put(cause, Record::clone(read), Done::default()),
+        Some(Read::Stored(_)) => return Step::already(),
     };
     if let Some(event) = &mut step.event {
         event.from = stored.state.name();

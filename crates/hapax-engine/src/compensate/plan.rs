@@ -93,7 +93,7 @@ impl Inner {
         }
         let (policy, about, token) = (self.policy_for(&seen), seen.about(), record.token());
         drop(record);
-        self.carry(&policy, member, seen, &about, Command::Unstart { token }).await?;
+        self.carry(&policy, member, seen, &about, &Command::Unstart { token }).await?;
         Ok(())
     }
 

@@ -4,8 +4,13 @@
 //! stored record, and whatever it cannot answer for certain goes to the ledger. Bounded by count, by bytes and by a
 //! share per tenant; what was not asked for lately goes first.
 
+mod books;
 mod entry;
+mod index;
+mod kept;
+mod places;
 mod shard;
+mod tenants;
 
 use std::sync::atomic::{
     AtomicU64,
@@ -13,12 +18,10 @@ use std::sync::atomic::{
 };
 
 use hapax_core::{Fingerprint, Id, Millis, Replay, Stamp, Tag};
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use entry::Answer;
 use shard::Shard;
-
-pub use entry::Answer;
 
 /// How large the gate may grow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +47,7 @@ const MARKS: usize = 1024;
 
 #[derive(Debug)]
 pub struct Gate {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Shard]>,
     /// Each moves when something is forgotten, so that whoever had read it before cannot bring it back.
     marks: Box<[AtomicU64]>,
     made: Instant,
@@ -62,7 +65,7 @@ impl Gate {
         let share_bytes = part(size.bytes).div_ceil(size.tenant_share.max(1));
         let shard = || Shard::new(part(size.entries), part(size.bytes), share, share_bytes);
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
+            shards: (0..SHARDS).map(|_| shard()).collect(),
             marks: (0..MARKS).map(|_| AtomicU64::default()).collect(),
             made: Instant::now(),
         }
@@ -73,7 +76,7 @@ impl Gate {
         Millis::from_std(self.made.elapsed()).0
     }
 
-    fn shard(&self, id: &Id) -> &Mutex<Shard> {
+    fn shard(&self, id: &Id) -> &Shard {
         &self.shards[usize::from(id.0[31]) % SHARDS]
     }
 
@@ -95,8 +98,8 @@ impl Gate {
 
     /// As [`Gate::look_up`]; the time is asked only if there is something to judge by it.
     #[must_use]
-    pub fn look_up_at(&self, id: &Id, print: Option<&Fingerprint>, now: impl FnOnce() -> Stamp) -> Option<Replay> {
-        self.shard(id).lock().look_up(id, print, now, || self.here())
+    pub fn look_up_at(&self, id: &Id, print: Option<&Fingerprint>, now: impl Fn() -> Stamp) -> Option<Replay> {
+        self.shard(id).look_up(id, print, now, || self.here())
     }
 
     /// Remembers a final answer, at most for so long where it may change without this process knowing. That is counted
@@ -104,7 +107,7 @@ impl Gate {
     pub fn insert(&self, id: &Id, tenant: Tag, guard: Option<&Fingerprint>, replay: &Replay, most: Option<Millis>) {
         let until = most.map(|most| self.here().saturating_add(most.0));
         if let Some(answer) = Answer::of(guard, replay, until) {
-            self.shard(id).lock().insert(id, tenant, answer);
+            self.shard(id).insert(id, tenant, answer, || true);
         }
     }
 
@@ -120,17 +123,14 @@ impl Gate {
     ) {
         let until = most.map(|most| self.here().saturating_add(most.0));
         if let Some(answer) = Answer::of(guard, replay, until) {
-            let mut shard = self.shard(id).lock();
-            if self.mark(id) == mark {
-                shard.insert(id, tenant, answer);
-            }
+            self.shard(id).insert(id, tenant, answer, || self.mark(id) == mark);
         }
     }
 
     pub fn forget(&self, id: &Id) {
         // First the mark: an insert that has not seen it move holds the lock, and is forgotten right after.
         self.mark_of(id).fetch_add(1, AcqRel);
-        self.shard(id).lock().forget(id);
+        self.shard(id).forget(id);
     }
 
     /// Forgets everything: after a reload, or when the feed that keeps it true was lost.
@@ -139,19 +139,19 @@ impl Gate {
             mark.fetch_add(1, AcqRel);
         }
         for shard in &self.shards {
-            shard.lock().clear();
+            shard.clear();
         }
     }
 
     /// How often the answer of this operation was given from here since it was kept, up to 65,535.
     #[must_use]
     pub fn given(&self, id: &Id) -> u16 {
-        self.shard(id).lock().given(id)
+        self.shard(id).given(id)
     }
 
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().len()).sum()
+        self.shards.iter().map(Shard::len).sum()
     }
 
     #[must_use]
@@ -162,6 +162,6 @@ impl Gate {
     /// What the recorded answers take, without the entries around them.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().bytes()).sum()
+        self.shards.iter().map(Shard::bytes).sum()
     }
 }

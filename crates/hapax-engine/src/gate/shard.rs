@@ -1,246 +1,181 @@
-use hapax_core::{Fingerprint, Id, Replay, Stamp, Tag};
-use hashbrown::{HashMap, HashTable};
+use std::sync::{
+    Arc,
+    atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+        fence,
+    },
+};
 
-use super::entry::Answer;
+use hapax_core::{Fingerprint, Id, Outcome, Replay, Stamp, Tag};
+use parking_lot::Mutex;
 
-/// How many places a tenant at its limit looks at for an entry of its own to give up.
-const LOOK_AROUND: usize = 64;
+use super::{
+    books::Books,
+    entry::{Answer, Where},
+    index::Index,
+    kept::{Kept, short},
+    places::{Head, Places, hash},
+};
 
-/// One lock's worth of the gate: a table of places in a ring of slots.
+/// A part of the gate: changed by one at a time, read by anybody without waiting.
 ///
-/// What to drop is found by a hand that goes round the ring and spares whatever was asked for since it last came by:
-/// the least recently used, near enough, at the price of one bit in a line that a hit has loaded anyway. A list in exact
-/// order would cost every hit two more lines of memory.
+/// The version is odd while something is changed, and another one afterwards. Who reads looks at it before and after;
+/// if it was odd or has moved, what was read in between may belong to two entries, is thrown away, and is read again
+/// under the lock. So a look-up writes nothing but the mark on its entry, and the processor may begin the next one
+/// while it waits for the memory of this one: a lock would forbid that, even where nobody holds it.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(super) struct Shard {
-    table: HashTable<u32>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    hand: usize,
-    tenants: HashMap<Tag, Tenant, foldhash::fast::RandomState>,
-    /// Which tag a slot's small number stands for.
-    tags: Vec<Tag>,
-    bytes: usize,
-    most_entries: usize,
-    most_bytes: usize,
-    share: usize,
-    share_bytes: usize,
+    version: AtomicU64,
+    table: Table,
+    books: Mutex<Books>,
 }
 
 #[derive(Debug)]
-struct Slot {
-    id: Id,
-    tenant: u32,
-    /// Asked for since the hand last came by.
-    used: bool,
-    /// How often it was given from here, for *explain*; in room that alignment leaves anyway.
-    given: u16,
-    answer: Option<Answer>,
+pub(super) struct Table {
+    pub(super) index: Index,
+    pub(super) places: Places,
 }
 
-#[derive(Debug)]
-struct Tenant {
-    number: u32,
-    entries: usize,
-    bytes: usize,
-}
+impl Table {
+    #[inline]
+    pub(super) fn find(&self, id: &Id) -> Option<(u32, &Head)> {
+        self.index.find(hash(id), |place| {
+            let head = self.places.head(place)?;
+            head.is(id).then_some((place, head))
+        })
+    }
 
-/// An id is a digest already: its own bytes are its hash.
-fn hash(id: &Id) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&id.0[..8]);
-    u64::from_le_bytes(bytes)
+    pub(super) fn hash_at(&self, place: u32) -> u64 {
+        self.places.head(place).map_or(0, Head::hash)
+    }
+
+    #[inline]
+    fn short_body(&self, place: u32, length: usize) -> Option<Outcome> {
+        let body = self.places.room(place)?.read();
+        Some(Outcome::success(short(body.as_flattened().get(..length)?)))
+    }
 }
 
 impl Shard {
     pub(super) fn new(most_entries: usize, most_bytes: usize, share: usize, share_bytes: usize) -> Self {
-        Self {
-            table: HashTable::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            hand: 0,
-            tenants: HashMap::default(),
-            tags: Vec::new(),
-            bytes: 0,
-            most_entries: most_entries.min(u32::MAX as usize - 1),
-            most_bytes,
-            share,
-            share_bytes,
-        }
+        let books = Books::new(most_entries, most_bytes, share, share_bytes);
+        let table = Table { index: Index::default(), places: Places::new(books.most_entries()) };
+        Self { version: AtomicU64::new(0), table, books: Mutex::new(books) }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.table.len()
+        self.books.lock().len()
     }
 
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
+    pub(super) fn bytes(&self) -> usize {
+        self.books.lock().bytes()
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Self::new(self.most_entries, self.most_bytes, self.share, self.share_bytes);
-    }
-
-    fn find(&self, id: &Id) -> Option<u32> {
-        self.table.find(hash(id), |at| self.slots[*at as usize].id == *id).copied()
-    }
-
+    #[inline]
     pub(super) fn look_up(
-        &mut self,
+        &self,
         id: &Id,
         print: Option<&Fingerprint>,
-        now: impl FnOnce() -> Stamp,
-        here: impl FnOnce() -> u64,
+        now: impl Fn() -> Stamp,
+        here: impl Fn() -> u64,
     ) -> Option<Replay> {
-        let at = self.find(id)?;
-        let slot = &mut self.slots[at as usize];
-        let answer = slot.answer.as_ref()?;
+        let version = self.version.load(Acquire);
+        let found = self.table.find(id);
+        let seen = found.and_then(|(place, head)| {
+            let answer = head.read();
+            let Where::Beside(length) = answer.body() else { return None };
+            Some((head, answer, self.table.places.room(place)?.read(), length))
+        });
+        fence(Acquire);
+        if version % 2 == 1 || self.version.load(Relaxed) != version {
+            return self.look_closely(id, print, now, here);
+        }
+        found?;
+        let Some((head, answer, body, length)) = seen else { return self.look_closely(id, print, now, here) };
+        if answer.expired(now(), &here) {
+            return self.look_closely(id, print, now, here);
+        }
+        if !answer.is_for(print) {
+            return None;
+        }
+        head.note_given();
+        let body = short(body.as_flattened().get(..length)?);
+        Some(answer.replay(Outcome::success(body), None))
+    }
+
+    /// With nobody changing it meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn look_closely(
+        &self,
+        id: &Id,
+        print: Option<&Fingerprint>,
+        now: impl Fn() -> Stamp,
+        here: impl Fn() -> u64,
+    ) -> Option<Replay> {
+        let mut books = self.books.lock();
+        let (place, head) = self.table.find(id)?;
+        let answer = head.read();
         if answer.expired(now(), here) {
-            self.remove(at);
+            self.change(|| books.remove(&self.table, place));
             return None;
         }
         if !answer.is_for(print) {
             return None;
         }
-        slot.used = true;
-        slot.given = slot.given.saturating_add(1);
-        Some(answer.replay())
+        let (outcome, asked_first): (Outcome, Option<Arc<str>>) = match answer.body() {
+            Where::Beside(length) => (self.table.short_body(place, length)?, None),
+            Where::Elsewhere(number) => books.held(number)?.given(),
+        };
+        head.note_given();
+        Some(answer.replay(outcome, asked_first))
+    }
+
+    /// Only with the books in hand. A change that panics leaves the version odd: nobody reads half of it.
+    fn change<T>(&self, change: impl FnOnce() -> T) -> T {
+        let odd = self.version.load(Relaxed) | 1;
+        self.version.store(odd, Relaxed);
+        fence(Release);
+        let done = change();
+        self.version.store(odd.wrapping_add(1), Release);
+        done
+    }
+
+    /// `still` is asked under the lock: whether it may be kept after all.
+    pub(super) fn insert(
+        &self,
+        id: &Id,
+        tenant: Tag,
+        (answer, kept): (Answer, Kept<'_>),
+        still: impl FnOnce() -> bool,
+    ) {
+        let mut books = self.books.lock();
+        if still() {
+            self.change(|| books.insert(&self.table, id, tenant, answer, kept));
+        }
+    }
+
+    pub(super) fn forget(&self, id: &Id) {
+        let mut books = self.books.lock();
+        if let Some((place, _)) = self.table.find(id) {
+            self.change(|| books.remove(&self.table, place));
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        let mut books = self.books.lock();
+        let old = self.change(|| {
+            self.table.index.clear();
+            books.clear(&self.table)
+        });
+        drop(books);
+        drop(old);
     }
 
     pub(super) fn given(&self, id: &Id) -> u16 {
-        self.find(id).map_or(0, |at| self.slots[at as usize].given)
-    }
-
-    pub(super) fn insert(&mut self, id: &Id, tenant: Tag, answer: Answer) {
-        if let Some(at) = self.find(id) {
-            self.remove(at);
-        }
-        let weight = answer.weight();
-        if weight > self.most_bytes || !self.room_within_share(tenant, weight) {
-            return;
-        }
-        while self.table.len() >= self.most_entries || self.bytes + weight > self.most_bytes {
-            if !self.drop_one() {
-                return;
-            }
-        }
-        let number = self.count_in(tenant, weight);
-        let slot = Slot { id: *id, tenant: number, used: false, given: 0, answer: Some(answer) };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.slots[at as usize] = slot;
-                at
-            }
-            None => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        self.bytes += weight;
-        let slots = &self.slots;
-        self.table.insert_unique(hash(id), at, |at| hash(&slots[*at as usize].id));
-    }
-
-    pub(super) fn forget(&mut self, id: &Id) {
-        if let Some(at) = self.find(id) {
-            self.remove(at);
-        }
-    }
-
-    /// Moves the hand on to the first entry that nobody asked for since it last came by, and drops it.
-    fn drop_one(&mut self) -> bool {
-        // Once round takes all marks away, so the second time round finds one if there is any.
-        for _ in 0..2 * self.slots.len() {
-            let at = self.advance();
-            let slot = &mut self.slots[at];
-            if slot.answer.is_some() && !std::mem::take(&mut slot.used) {
-                self.remove(at as u32);
-                return true;
-            }
-        }
-        false
-    }
-
-    const fn advance(&mut self) -> usize {
-        let at = if self.hand < self.slots.len() { self.hand } else { 0 };
-        self.hand = at + 1;
-        at
-    }
-
-    /// A tenant at its limit gives up entries of its own, or goes without: it never takes another's.
-    fn room_within_share(&mut self, tenant: Tag, weight: usize) -> bool {
-        if weight > self.share_bytes {
-            return false;
-        }
-        let mut looked = 0;
-        while let Some(known) = self.tenants.get(&tenant) {
-            if known.entries < self.share && known.bytes + weight <= self.share_bytes {
-                return true;
-            }
-            if looked == LOOK_AROUND.min(2 * self.slots.len()) {
-                return false;
-            }
-            // Asked each time: removing an entry may have renumbered the tenants.
-            let number = known.number;
-            let at = self.advance();
-            let slot = &mut self.slots[at];
-            if slot.answer.is_some() && slot.tenant == number && !std::mem::take(&mut slot.used) {
-                self.remove(at as u32);
-            }
-            looked += 1;
-        }
-        true
-    }
-
-    fn count_in(&mut self, tenant: Tag, weight: usize) -> u32 {
-        let tags = &mut self.tags;
-        let known = self.tenants.entry(tenant).or_insert_with(|| {
-            tags.push(tenant);
-            Tenant { number: (tags.len() - 1) as u32, entries: 0, bytes: 0 }
-        });
-        known.entries += 1;
-        known.bytes += weight;
-        known.number
-    }
-
-    fn count_out(&mut self, number: u32, weight: usize) {
-        let Some(tag) = self.tags.get(number as usize) else { return };
-        if let Some(known) = self.tenants.get_mut(tag) {
-            known.entries -= 1;
-            known.bytes -= weight;
-        }
-        // Names of tenants without entries are dropped once they are the most of what is known.
-        if self.tags.len() > 64 + 2 * self.table.len() {
-            self.renumber_tenants();
-        }
-    }
-
-    fn renumber_tenants(&mut self) {
-        self.tenants.retain(|_, tenant| tenant.entries > 0);
-        let mut moved = vec![0; self.tags.len()];
-        self.tags.clear();
-        for (tag, tenant) in &mut self.tenants {
-            moved[tenant.number as usize] = self.tags.len() as u32;
-            tenant.number = self.tags.len() as u32;
-            self.tags.push(*tag);
-        }
-        for slot in &mut self.slots {
-            if slot.answer.is_some() {
-                slot.tenant = moved[slot.tenant as usize];
-            }
-        }
-    }
-
-    fn remove(&mut self, at: u32) {
-        let slot = &mut self.slots[at as usize];
-        let Some(answer) = slot.answer.take() else { return };
-        let (id, tenant) = (slot.id, slot.tenant);
-        let weight = answer.weight();
-        self.bytes -= weight;
-        if let Ok(place) = self.table.find_entry(hash(&id), |found| *found == at) {
-            place.remove();
-        }
-        self.free.push(at);
-        self.count_out(tenant, weight);
+        let _books = self.books.lock();
+        self.table.find(id).map_or(0, |(_, head)| head.given())
     }
 }

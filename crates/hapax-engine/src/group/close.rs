@@ -37,7 +37,7 @@ impl Inner {
         for member in self.members(group).await? {
             let Some(seen) = self.operation(&member).await? else { continue };
             let (policy, about) = (self.policy_for(&seen), seen.about());
-            let carried = self.carry(&policy, &member, seen, &about, Command::LetGo).await?;
+            let carried = self.carry(&policy, &member, seen, &about, &Command::LetGo).await?;
             longest = longer(longest, self.left_of(&carried.seen));
         }
         let keep = longest.then(Span::For(BEYOND));

@@ -82,7 +82,7 @@ impl Engine {
         }
         let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
         let taken_back =
-            self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), command).await;
+            self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), &command).await;
         if taken_back.is_err() && whose == Nonces::Ours {
             self.disown_later(prepared, nonce, version);
         }
@@ -132,7 +132,7 @@ impl Engine {
         let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
         // Where the store does not take it, the lapse says what it has to.
         let _lapses =
-            self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), command).await;
+            self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), &command).await;
     }
 }
 
@@ -188,7 +188,7 @@ impl Inner {
         // Said again by somebody who may already be at it: then only that owner can say that nothing happened. Of what
         // has to be listed the group knows that it was never let through.
         if !done.already || is_listed(record.effect) {
-            self.carry(policy, id, seen, &record.about, Command::Unstart { token }).await.map_err(StoreError::from)?;
+            self.carry(policy, id, seen, &record.about, &Command::Unstart { token }).await.map_err(StoreError::from)?;
         }
         Ok(Stepped::Fenced)
     }

@@ -59,7 +59,7 @@ impl Writer {
     pub(super) fn sealed(mut self) -> Bytes {
         let sum = crc32c::crc32c(&self.0);
         self.0.extend_from_slice(&sum.to_le_bytes());
-        let sealed = Bytes::copy_from_slice(&self.0);
+        let sealed = Bytes::from(Box::<[u8]>::from(&self.0[..]));
         if self.0.capacity() <= MOST_KEPT {
             BUFFER.set(self.0);
         }
