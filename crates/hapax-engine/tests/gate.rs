@@ -309,6 +309,62 @@ fn nobody_reads_two_answers_as_one() {
     assert!(hits > 0, "somebody read something");
 }
 
+/// The same while one shard grows, moves its entries about, evicts, forgets and is cleared: whoever put an answer in finds
+/// it, who forgot it does not, and nobody finds another's, nor loses who asked first.
+#[test]
+fn nobody_reads_anothers_answer_while_a_shard_grows_and_shrinks() {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    const IDS: u64 = 1_500;
+    let ids: Vec<Id> = in_one_shard().take(IDS as usize).collect();
+    let told = |number: u64, round: u64| Replay {
+        answer: Recorded::Whole(Outcome::success(
+            (number << 32 | round).to_le_bytes().repeat(1 + (7 * round + number) as usize % 11),
+        )),
+        rejected: round.is_multiple_of(2),
+        attempt: round as u32,
+        asked_first: (number + round).is_multiple_of(5).then(|| number.to_string().into()),
+        ..answer(0, 1_000 + round)
+    };
+    let mut hits = 0;
+    for turn in 0..40 {
+        let entries = if turn % 2 == 0 { 16 * 1_000 } else { 16 * 2_500 };
+        let (gate, done) = (Gate::new(GateSize { entries, bytes: 1 << 30, tenant_share: 1 }), AtomicBool::new(false));
+        hits += std::thread::scope(|scope| {
+            let ask = |mut at: u64| {
+                let mut hits = 0;
+                while !done.load(Relaxed) {
+                    at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let number = (at >> 33) % IDS;
+                    let Some(found) = gate.look_up(&ids[number as usize], None, NOW) else { continue };
+                    assert_eq!(found, told(number, u64::from(found.attempt)));
+                    hits += 1;
+                }
+                hits
+            };
+            let asking = [scope.spawn(move || ask(turn)), scope.spawn(move || ask(turn + 1_000))];
+            for round in 0..3 {
+                for number in 0..IDS {
+                    let id = &ids[number as usize];
+                    gate.insert(id, Tag([(number % 7) as u8; 16]), None, &told(number, round), None);
+                    assert_eq!(gate.look_up(id, None, NOW).map(|found| u64::from(found.attempt)), Some(round));
+                    if number.is_multiple_of(13) {
+                        let other = &ids[number as usize / 2];
+                        gate.forget(other);
+                        assert_eq!(gate.look_up(other, None, NOW), None);
+                    }
+                }
+                if round == 1 {
+                    gate.clear();
+                    assert_eq!((gate.len(), gate.bytes()), (0, 0));
+                }
+            }
+            done.store(true, Relaxed);
+            asking.map(|asking| asking.join().unwrap()).iter().sum::<u64>()
+        });
+    }
+    assert!(hits > 0, "somebody read something");
+}
+
 /// It grows with use, in many steps: each time everything it knows has to be found again, and nothing after a reload.
 #[test]
 fn all_that_is_kept_is_found_however_much_it_grew() {

@@ -148,11 +148,12 @@ impl Books {
 
     /// Moves the hand on to the first entry that nobody asked for since it last came by, and drops it.
     fn drop_one(&mut self, table: &Table) -> bool {
-        // Once round takes all marks away, so the second time round finds one if there is any.
-        for _ in 0..2 * u64::from(self.places) {
+        // Once round takes all marks away. They may be set again meanwhile; the second time round that helps nobody.
+        for step in 0..2 * u64::from(self.places) {
             let place = self.advance();
             let Some(head) = table.places.head(place) else { continue };
-            if head.tenant().is_some() && !head.take_used() {
+            let spared = head.take_used() && step < u64::from(self.places);
+            if head.tenant().is_some() && !spared {
                 self.remove(table, place);
                 return true;
             }

@@ -120,7 +120,8 @@ impl Head {
         self.set_tenant(tenant);
     }
 
-    /// Notes that it was given. Two at once may count as one: it is a hint for the hand, and a figure for *explain*.
+    /// Notes that it was given. Two at once may count as one, and one that comes late counts for whoever has the place by
+    /// then: it is a hint for the hand, and a figure for *explain*.
     #[inline]
     pub(super) fn note_given(&self) {
         let given = (self.asked.load(Relaxed) >> 32).wrapping_add(1).min(u64::from(u16::MAX));

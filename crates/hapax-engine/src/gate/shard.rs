@@ -116,10 +116,13 @@ impl Shard {
         here: impl Fn() -> u64,
     ) -> Option<Replay> {
         let mut books = self.books.lock();
+        if self.is_torn() {
+            return None;
+        }
         let (place, head) = self.table.find(id)?;
         let answer = head.read();
         if answer.expired(now(), here) {
-            self.change(|| books.remove(&self.table, place));
+            self.change(&mut books, |books| books.remove(&self.table, place));
             return None;
         }
         if !answer.is_for(print) {
@@ -133,12 +136,22 @@ impl Shard {
         Some(answer.replay(outcome, asked_first))
     }
 
-    /// Only with the books in hand. A change that panics leaves the version odd: nobody reads half of it.
-    fn change<T>(&self, change: impl FnOnce() -> T) -> T {
+    /// With the books in hand: a change has panicked, and nobody knows how far it came.
+    fn is_torn(&self) -> bool {
+        self.version.load(Relaxed) % 2 == 1
+    }
+
+    /// A change that panics leaves the version odd: nobody reads half of it, and the next one begins by forgetting all.
+    fn change<T>(&self, books: &mut Books, change: impl FnOnce(&mut Books) -> T) -> T {
+        let torn = self.is_torn();
         let odd = self.version.load(Relaxed) | 1;
         self.version.store(odd, Relaxed);
         fence(Release);
-        let done = change();
+        if torn {
+            self.table.index.clear();
+            drop(books.clear(&self.table));
+        }
+        let done = change(books);
         self.version.store(odd.wrapping_add(1), Release);
         done
     }
@@ -153,20 +166,22 @@ impl Shard {
     ) {
         let mut books = self.books.lock();
         if still() {
-            self.change(|| books.insert(&self.table, id, tenant, answer, kept));
+            self.change(&mut books, |books| books.insert(&self.table, id, tenant, answer, kept));
         }
     }
 
     pub(super) fn forget(&self, id: &Id) {
         let mut books = self.books.lock();
-        if let Some((place, _)) = self.table.find(id) {
-            self.change(|| books.remove(&self.table, place));
+        if self.is_torn() {
+            self.change(&mut books, |_| ());
+        } else if let Some((place, _)) = self.table.find(id) {
+            self.change(&mut books, |books| books.remove(&self.table, place));
         }
     }
 
     pub(super) fn clear(&self) {
         let mut books = self.books.lock();
-        let old = self.change(|| {
+        let old = self.change(&mut books, |books| {
             self.table.index.clear();
             books.clear(&self.table)
         });
