@@ -171,11 +171,9 @@ impl Log {
         let name = self.spare_name();
         let passing = self.dir.join(format!("{name}.tmp"));
         let zeroed = |mode: Mode| zero(&*self.disk.open(&passing, mode)?, size);
-        let done = zeroed(Mode::Prepare).or_else(|error| match error.kind() {
-            // What is only there to save time must not be what the ledger fails by.
-            io::ErrorKind::InvalidInput => zeroed(Mode::Create),
-            _ => Err(error),
-        });
+        // What is only there to save time must not be what the ledger fails by.
+        let unfit = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
+        let done = zeroed(Mode::Prepare).or_else(|error| if unfit(&error) { zeroed(Mode::Create) } else { Err(error) });
         if let Err(error) = done {
             // Room that half a spare takes is missing elsewhere.
             let _ = self.disk.remove(&passing);
