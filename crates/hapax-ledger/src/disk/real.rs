@@ -1,11 +1,6 @@
-use std::{
-    fs, io,
-    os::unix::fs::{FileExt, OpenOptionsExt},
-    path::Path,
-    sync::Arc,
-};
+use std::{fs, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
-use super::{BLOCK, Disk, File, Held, Mode, Zeros};
+use super::{Disk, File, Held, Mode};
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,10 +85,12 @@ impl Disk for RealDisk {
     }
 }
 
-/// A file that is written without a copy in memory, where the file system can do that: zeros cost a third of a processor
-/// less for each byte that the log grows by. Whether it can is only certain once something was written.
+/// A file that is written without a copy in memory, where the file system can do that: making and writing back a copy of
+/// zeros that nobody reads takes ten times the processor time. Whether it can is only certain once something was written.
 #[cfg(target_os = "linux")]
 fn past_the_cache(options: &fs::OpenOptions, path: &Path) -> Option<fs::File> {
+    use super::{BLOCK, Zeros};
+    use std::os::unix::fs::OpenOptionsExt;
     let file = options.clone().custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32).open(path).ok()?;
     file.write_all_at(Zeros::new(BLOCK as usize).first(BLOCK as usize), 0).ok()?;
     Some(file)
