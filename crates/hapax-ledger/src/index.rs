@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use crate::{
     books::Books,
     front::{Earliest, Front, LEAST, Moment},
+    shard::Shard,
     slot::{GONE, Key, Keys, LISTED, LIVE, NOBODY, Place, REMOVED, Slot, TOMBSTONE},
-    table::Table,
 };
 
 const SHARDS: usize = 1024;
@@ -52,7 +52,7 @@ type Lives = HashMap<Key, Arc<Live>, RandomState>;
 #[derive(Debug)]
 pub(crate) struct Index {
     keys: Keys,
-    shards: Box<[RwLock<Table>]>,
+    shards: Box<[RwLock<Shard>]>,
     /// Few and often asked for, so they are kept together: most swaps need look no further for the version.
     ///
     /// Changed together with the slot, under both locks, this one taken first.
@@ -123,8 +123,8 @@ impl Index {
         (key.1 as usize % SHARDS, key)
     }
 
-    fn shard(&self, key: Key) -> &RwLock<Table> {
-        // Not the half that the table sorts by.
+    fn shard(&self, key: Key) -> &RwLock<Shard> {
+        // Not the half that the shard sorts by.
         &self.shards[key.1 as usize % SHARDS]
     }
 

@@ -38,6 +38,7 @@ mod recover;
 mod repair;
 mod scan;
 mod segment;
+mod shard;
 mod shared;
 mod shelf;
 mod slot;

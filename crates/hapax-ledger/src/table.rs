@@ -1,8 +1,8 @@
-//! One shard of the index: an array sorted by key with gaps in it.
+//! A part of the index: an array sorted by key with gaps in it.
 //!
 //! Keys are evenly spread, so a key's place is guessed from its value and found a few slots further on. The array is
 //! between 70 and 85 percent full, which is what keeps the index within 72 bytes a record; a table that doubles
-//! would be half empty for half of its life. Shards are many and small, so that growing one is never felt.
+//! would be half empty for half of its life.
 
 use crate::slot::{Key, Slot};
 
@@ -11,6 +11,8 @@ pub(crate) struct Table {
     slots: Vec<Slot>,
     homes: usize,
     held: usize,
+    /// How many leading bits all keys have in common: they say nothing about the place.
+    common: u32,
 }
 
 impl Table {
@@ -23,7 +25,7 @@ impl Table {
     }
 
     fn home(&self, key: Key) -> usize {
-        ((u128::from(key.0) * self.homes as u128) >> 64) as usize
+        ((u128::from(key.0 << self.common) * self.homes as u128) >> 64) as usize
     }
 
     /// Where the key is, or where it would have to go.
@@ -52,7 +54,7 @@ impl Table {
 
     /// Returns what was there.
     pub(crate) fn insert(&mut self, slot: Slot) -> Option<Slot> {
-        if (self.held + 1) * 20 > self.homes * 17 {
+        if self.is_full() {
             self.resize(grown(self.homes));
         }
         loop {
@@ -95,18 +97,46 @@ impl Table {
         self.slots.iter().filter(|slot| !slot.is_empty())
     }
 
+    pub(crate) fn common(&self) -> u32 {
+        self.common
+    }
+
+    /// One more makes it grow.
+    pub(crate) fn is_full(&self) -> bool {
+        (self.held + 1) * 20 > self.homes * 17
+    }
+
+    /// In two, by the first bit that its keys do not have in common.
+    pub(crate) fn split(self) -> (Self, Self) {
+        let upper = |slot: &Slot| (slot.key().0 << self.common) >> 63 == 1;
+        let common = self.common + 1;
+        let part = |wanted: bool| Self::of(common, || self.iter().filter(move |slot| upper(slot) == wanted));
+        (part(false), part(true))
+    }
+
+    /// Of slots that come in the order of their keys, with as much room as it has right after growing.
+    pub(crate) fn of<'a, I: Iterator<Item = &'a Slot>>(common: u32, slots: impl Fn() -> I) -> Self {
+        let held = slots().count();
+        let mut table = Self { slots: Vec::new(), homes: 0, held, common };
+        table.lay_out((held * 7).div_ceil(5).max(8), slots);
+        table
+    }
+
     fn resize(&mut self, homes: usize) {
         let old = std::mem::take(&mut self.slots);
-        let mut homes = homes;
+        self.lay_out(homes, || old.iter().filter(|slot| !slot.is_empty()));
+    }
+
+    fn lay_out<'a, I: Iterator<Item = &'a Slot>>(&mut self, mut homes: usize, slots: impl Fn() -> I) {
         loop {
             self.homes = homes;
             self.slots = Vec::new();
-            let slots = homes + overhang(homes);
-            self.slots.reserve_exact(slots);
-            self.slots.resize(slots, Slot::default());
+            let room = homes + overhang(homes);
+            self.slots.reserve_exact(room);
+            self.slots.resize(room, Slot::default());
             // Both are sorted, so each goes home or right behind the one before.
             let mut next = 0;
-            let fits = old.iter().filter(|slot| !slot.is_empty()).all(|slot| {
+            let fits = slots().all(|slot| {
                 let at = self.home(slot.key()).max(next);
                 next = at + 1;
                 self.slots.get_mut(at).map(|free| *free = *slot).is_some()
