@@ -31,7 +31,7 @@ pub fn print(number: u8) -> Fingerprint {
 /// An outcome that is known by one byte.
 #[must_use]
 pub fn outcome(class: OutcomeClass, what: u8) -> Outcome {
-    Outcome::new(class, Body::Inline(bytes::Bytes::from_static(&ALL_BYTES[what as usize..=what as usize])))
+    Outcome::new(class, Body::Inline(ALL_BYTES[what as usize..=what as usize].into()))
 }
 
 static ALL_BYTES: [u8; 256] = {

@@ -15,6 +15,7 @@ pub mod mark;
 pub mod meaning;
 pub mod memo;
 mod outcome;
+mod payload;
 pub mod plan;
 pub mod policy;
 pub mod record;
@@ -31,6 +32,7 @@ pub use effect::Effect;
 pub use event::{Cause, Event};
 pub use identity::{Fingerprint, Id, Tag};
 pub use outcome::{Body, BodyId, Outcome, OutcomeClass, body_digest};
+pub use payload::Payload;
 pub use policy::{Policy, Preset};
 pub use record::{Record, State, StateName};
 pub use rules::{

@@ -3,6 +3,8 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use crate::Payload;
+
 /// The name of a body that is kept outside its record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct BodyId(pub [u8; 32]);
@@ -60,7 +62,7 @@ impl OutcomeClass {
 #[derive(Clone, PartialEq, Eq)]
 pub enum Body {
     Empty,
-    Inline(Bytes),
+    Inline(Payload),
     /// Kept beside the record; durable before the record names it.
     Stored {
         body: BodyId,
@@ -120,7 +122,7 @@ impl Outcome {
     }
 
     #[must_use]
-    pub fn success(body: impl Into<Bytes>) -> Self {
+    pub fn success(body: impl Into<Payload>) -> Self {
         Self::new(OutcomeClass::Success, Body::Inline(body.into()))
     }
 
@@ -199,7 +201,7 @@ impl Outcome {
     pub fn put_out_of_line(&mut self, body: BodyId, most: usize) -> Option<(BodyId, Bytes)> {
         match &self.body {
             Body::Inline(bytes) if bytes.len() > most => {
-                let bytes = bytes.clone();
+                let bytes = bytes.to_bytes();
                 self.body = Body::Stored { body, length: bytes.len() as u64, digest: body_digest(&bytes) };
                 Some((body, bytes))
             }

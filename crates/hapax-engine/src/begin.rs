@@ -349,7 +349,7 @@ impl Inner {
         // Gone between the two reads: evicted or expired. What it was can still be said.
         replay.answer = match found {
             Some(bytes) => {
-                outcome.body = hapax_core::Body::Inline(bytes);
+                outcome.body = hapax_core::Body::Inline(bytes.into());
                 replay.answer
             }
             None => Recorded::DigestOnly { status: outcome.status, digest: outcome.digest() },

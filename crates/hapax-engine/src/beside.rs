@@ -65,7 +65,7 @@ impl Engine {
         if let Some(body) = outcome.stored_body()
             && let Some(bytes) = self.inner.get_body(body).await?
         {
-            outcome.body = Body::Inline(bytes);
+            outcome.body = Body::Inline(bytes.into());
         }
         Ok(outcome)
     }

@@ -139,7 +139,7 @@ impl Engine {
                 if let Some(body) = failure.stored_body()
                     && let Some(bytes) = self.inner.get_body(body).await?
                 {
-                    failure.body = Body::Inline(bytes);
+                    failure.body = Body::Inline(bytes.into());
                 }
                 Ok(Some(Begun::JoinedFailure(failure)))
             }

@@ -378,7 +378,7 @@ async fn a_completion_by_an_older_attempt_is_refused_and_kept() {
         assert_eq!((kept.attempt, kept.outcome.digest()), (1, outcome.digest()));
         if let Some(body) = kept.outcome.stored_body() {
             let bytes = engine.store().get_body(body).await.unwrap().expect("the evidence can be read");
-            assert!(hapax_core::Body::Inline(bytes) == outcome.body);
+            assert!(hapax_core::Body::Inline(bytes.into()) == outcome.body);
         }
     }
     // More evidence than is kept pushes out the oldest, and its bodies with it.

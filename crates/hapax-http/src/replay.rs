@@ -40,7 +40,7 @@ pub(crate) fn answer(engine: &Engine, dialect: Dialect, operation: Id, replay: &
 pub(crate) fn response_of(outcome: &Outcome) -> Option<Response<Bytes>> {
     let body = match &outcome.body {
         Body::Empty => Bytes::new(),
-        Body::Inline(bytes) => bytes.clone(),
+        Body::Inline(bytes) => bytes.to_bytes(),
         Body::Handle(handle) => Bytes::copy_from_slice(handle.as_bytes()),
         Body::Stored { .. } | Body::Uncaptured { .. } => return None,
     };

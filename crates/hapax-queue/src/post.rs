@@ -38,7 +38,7 @@ impl TaskResult {
 
     fn new(class: OutcomeClass, status: u16, json: bool, body: Bytes) -> Self {
         let content = Bytes::from_static(if json { b"json" } else { b"bytes" });
-        Self(Outcome { class, status, headers: vec![(CONTENT.into(), content)], body: Body::Inline(body) })
+        Self(Outcome { class, status, headers: vec![(CONTENT.into(), content)], body: Body::Inline(body.into()) })
     }
 
     /// `completed`, `partial` or `failed`.

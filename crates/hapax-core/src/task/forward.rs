@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use crate::{Body, Outcome, OutcomeClass, Record, State, record::End};
 
 use super::{How, LeaseId, RepairKind, RepairPosture, Task, TaskCommand, TaskState, id::task_of_owner};
@@ -42,7 +40,7 @@ pub(super) fn forced(message: &str) -> Outcome {
 /// An error as a result.
 #[must_use]
 pub fn failure(message: &str) -> Outcome {
-    let body = Body::Inline(Bytes::copy_from_slice(message.as_bytes()));
+    let body = Body::Inline(message.as_bytes().to_vec().into());
     Outcome { status: 500, ..Outcome::new(OutcomeClass::FinalFailure, body) }
 }
 

@@ -186,7 +186,7 @@ impl Inner {
             CompensationInput::FromOutcome(pointer) => pointer,
         };
         let bytes = match outcome.map(|outcome| &outcome.body) {
-            Some(Body::Inline(bytes)) => Some(bytes.clone()),
+            Some(Body::Inline(bytes)) => Some(bytes.to_bytes()),
             Some(Body::Stored { body, .. }) => self.get_body(*body).await?,
             Some(Body::Handle(handle)) => serde_json::to_vec(&**handle).ok().map(Bytes::from),
             Some(Body::Empty | Body::Uncaptured { .. }) | None => None,

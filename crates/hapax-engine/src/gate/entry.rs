@@ -1,7 +1,6 @@
-use std::sync::Arc;
+use std::{hint::black_box, sync::Arc};
 
 use hapax_core::{Fingerprint, Outcome, Recorded, Replay, Stamp, WallMillis};
-use subtle::ConstantTimeEq;
 
 use super::kept::Kept;
 
@@ -87,7 +86,8 @@ impl Answer {
         (self.expires != u64::MAX && self.expires <= now.0) || (self.until != u64::MAX && self.until <= here())
     }
 
-    /// Whether this certainly is the answer to that request; takes the same time wherever the digests differ.
+    /// Whether this certainly is the answer to that request; takes the same time wherever the digests differ: all of
+    /// their bits are gathered before any is looked at, and the compiler is not told that it could do otherwise.
     #[inline]
     pub(super) fn is_for(&self, print: Option<&Fingerprint>) -> bool {
         let Some(print) = print else { return true };
@@ -96,16 +96,20 @@ impl Answer {
             return true;
         }
         let [a, b, c, d] = self.prints;
-        let mut equal = subtle::Choice::from(0);
         for (scheme, digest) in print.digests() {
             let [x, y] = half(digest);
-            if scheme.0 == one {
-                equal |= ((a ^ x) | (b ^ y)).ct_eq(&0);
+            let differ = if scheme.0 == one {
+                (a ^ x) | (b ^ y)
             } else if scheme.0 == other {
-                equal |= ((c ^ x) | (d ^ y)).ct_eq(&0);
+                (c ^ x) | (d ^ y)
+            } else {
+                continue;
+            };
+            if black_box(differ) == 0 {
+                return true;
             }
         }
-        equal.into()
+        false
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use hapax_core::{Body, Outcome, OutcomeClass, Recorded, Replay};
 
 use super::places::ROOM;
@@ -70,7 +70,7 @@ impl<'a> Kept<'a> {
 impl Held {
     pub(super) fn given(&self) -> (Outcome, Option<Arc<str>>) {
         match self {
-            Self::Short(bytes) => (Outcome::success(short(bytes)), None),
+            Self::Short(bytes) => (Outcome::success(bytes.to_vec()), None),
             Self::Whole(whole) => (whole.outcome.clone(), whole.asked_first.clone()),
         }
     }
@@ -92,12 +92,6 @@ impl Held {
     }
 }
 
-/// A copy of a short answer, for whoever asked. From a box: by way of a vector it takes some forty instructions more.
-#[inline]
-pub(super) fn short(body: &[u8]) -> Bytes {
-    Bytes::from(Box::<[u8]>::from(body))
-}
-
 /// The same outcome in memory of its own. Bytes that came over a connection are a part of the buffer they were read into,
 /// and would keep all of it: many times what is counted here, and a buffer that its connection cannot use again.
 fn alone(outcome: &Outcome) -> Outcome {
@@ -113,7 +107,7 @@ fn alone(outcome: &Outcome) -> Outcome {
     }
     let mut all = all.freeze();
     let body = match &outcome.body {
-        Body::Inline(bytes) => Body::Inline(all.split_to(bytes.len())),
+        Body::Inline(bytes) => Body::Inline(all.split_to(bytes.len()).into()),
         other @ (Body::Empty | Body::Handle(_) | Body::Uncaptured { .. } | Body::Stored { .. }) => other.clone(),
     };
     let headers = outcome.headers.iter().map(|(name, value)| (Arc::clone(name), all.split_to(value.len()))).collect();

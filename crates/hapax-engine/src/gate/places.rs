@@ -3,15 +3,15 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use hapax_core::Id;
+use hapax_core::{Id, Payload};
 
 use super::entry::Answer;
 
 /// So many places are made at a time: memory grows with use, and nothing is moved when it does.
 const TOGETHER: usize = 256;
 
-/// Bytes of a body that have room beside its entry.
-pub(super) const ROOM: usize = 64;
+/// Bytes of a body that have room beside its entry: those that can be given away without allocating.
+pub(super) const ROOM: usize = Payload::SHORT;
 
 /// One entry, in words that anybody may read while somebody changes them: then they are of no use, but never undefined.
 #[derive(Debug, Default)]
@@ -124,12 +124,11 @@ impl Head {
     /// then: it is a hint for the hand, and a figure for *explain*.
     #[inline]
     pub(super) fn note_given(&self) {
-        let given = (self.asked.load(Relaxed) >> 32).wrapping_add(1).min(u64::from(u16::MAX));
-        self.asked.store(given << 32 | 1, Relaxed);
+        self.asked.store(self.asked.load(Relaxed).wrapping_add(1 << 32) | 1, Relaxed);
     }
 
     pub(super) fn given(&self) -> u16 {
-        (self.asked.load(Relaxed) >> 32) as u16
+        u16::try_from(self.asked.load(Relaxed) >> 32).unwrap_or(u16::MAX)
     }
 
     /// Whether it was given since this was last asked.
@@ -154,15 +153,22 @@ impl Head {
 
 impl Room {
     #[inline]
-    pub(super) fn read(&self) -> [[u8; 8]; ROOM / 8] {
-        std::array::from_fn(|at| self.0[at].load(Relaxed).to_le_bytes())
+    pub(super) fn read(&self) -> [u8; ROOM] {
+        let mut all = [0; ROOM];
+        let (chunks, _) = all.as_chunks_mut();
+        for (bytes, word) in chunks.iter_mut().zip(&self.0) {
+            *bytes = word.load(Relaxed).to_le_bytes();
+        }
+        all
     }
 
-    /// At most [`ROOM`] bytes.
+    /// At most [`ROOM`] bytes. The rest becomes zero: whoever is given them is given nothing of those before.
     pub(super) fn write(&self, body: &[u8]) {
-        for (word, bytes) in self.0.iter().zip(body.chunks(8)) {
+        let mut parts = body.chunks(8);
+        for word in &self.0 {
             let mut value = [0; 8];
-            value[..bytes.len()].copy_from_slice(bytes);
+            let part = parts.next().unwrap_or_default();
+            value[..part.len()].copy_from_slice(part);
             word.store(u64::from_le_bytes(value), Relaxed);
         }
     }

@@ -7,14 +7,14 @@ use std::sync::{
     },
 };
 
-use hapax_core::{Fingerprint, Id, Outcome, Replay, Stamp, Tag};
+use hapax_core::{Fingerprint, Id, Outcome, Payload, Replay, Stamp, Tag};
 use parking_lot::Mutex;
 
 use super::{
     books::Books,
     entry::{Answer, Where},
     index::Index,
-    kept::{Kept, short},
+    kept::Kept,
     places::{Head, Places, hash},
 };
 
@@ -53,8 +53,7 @@ impl Table {
 
     #[inline]
     fn short_body(&self, place: u32, length: usize) -> Option<Outcome> {
-        let body = self.places.room(place)?.read();
-        Some(Outcome::success(short(body.as_flattened().get(..length)?)))
+        Some(Outcome::success(Payload::short(self.places.room(place)?.read(), length)))
     }
 }
 
@@ -82,27 +81,30 @@ impl Shard {
         here: impl Fn() -> u64,
     ) -> Option<Replay> {
         let version = self.version.load(Acquire);
-        let found = self.table.find(id);
-        let seen = found.and_then(|(place, head)| {
-            let answer = head.read();
-            let Where::Beside(length) = answer.body() else { return None };
-            Some((head, answer, self.table.places.room(place)?.read(), length))
-        });
+        let Some((place, head)) = self.table.find(id) else {
+            return if self.is_still(version) { None } else { self.look_closely(id, print, now, here) };
+        };
+        let answer = head.read();
+        // In one breath what nearly all look-ups are; all else can wait for the lock.
+        if let Where::Beside(length) = answer.body()
+            && let Some(room) = self.table.places.room(place)
+            && answer.is_for(print)
+            && !answer.expired(now(), &here)
+        {
+            let body = room.read();
+            if self.is_still(version) {
+                head.note_given();
+                return Some(answer.replay(Outcome::success(Payload::short(body, length)), None));
+            }
+        }
+        self.look_closely(id, print, now, here)
+    }
+
+    /// Nothing was changed since this was the version, nor was anything being changed then: what was read is whole.
+    #[inline]
+    fn is_still(&self, version: u64) -> bool {
         fence(Acquire);
-        if version % 2 == 1 || self.version.load(Relaxed) != version {
-            return self.look_closely(id, print, now, here);
-        }
-        found?;
-        let Some((head, answer, body, length)) = seen else { return self.look_closely(id, print, now, here) };
-        if answer.expired(now(), &here) {
-            return self.look_closely(id, print, now, here);
-        }
-        if !answer.is_for(print) {
-            return None;
-        }
-        head.note_given();
-        let body = short(body.as_flattened().get(..length)?);
-        Some(answer.replay(Outcome::success(body), None))
+        version.is_multiple_of(2) && self.version.load(Relaxed) == version
     }
 
     /// With nobody changing it meanwhile.

@@ -91,7 +91,7 @@ impl Memos {
             MemoVerdict::Revalidate { memo, why } => (memo, why, true),
         };
         let value = match &memo.value {
-            Body::Inline(bytes) => Some(bytes.clone()),
+            Body::Inline(bytes) => Some(bytes.to_bytes()),
             Body::Empty => Some(Bytes::new()),
             Body::Stored { body, .. } => inner.get_body(*body).await.map_err(EngineError::from)?,
             Body::Uncaptured { .. } | Body::Handle(_) => None,
@@ -155,7 +155,7 @@ impl Memos {
 
     async fn laid_out(&self, id: &Id, value: Bytes) -> Result<Body, MemoError> {
         if value.len() <= INLINE {
-            return Ok(Body::Inline(value));
+            return Ok(Body::Inline(value.into()));
         }
         let digest = body_digest(&value);
         let body = BodyId(Id::derived("hapax.memo.body.v1", &[&id.0, &digest]).0);

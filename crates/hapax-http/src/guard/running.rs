@@ -239,7 +239,7 @@ impl Running {
         match self.policy().capture.keep {
             // The engine drops what is too long, and lays what is long beside the record.
             Keep::Whole if body.is_empty() => Body::Empty,
-            Keep::Whole => Body::Inline(body.clone()),
+            Keep::Whole => Body::Inline(body.clone().into()),
             Keep::Handle => match std::str::from_utf8(body) {
                 Ok(text) if text.len() <= LONGEST_HANDLE => Body::Handle(text.into()),
                 Ok(_) | Err(_) => not_kept(),

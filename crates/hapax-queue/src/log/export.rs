@@ -132,7 +132,7 @@ fn of_task(task: &Task) -> Vec<LogLine> {
         }),
         TaskState::Resolved(resolved) => {
             let bytes = match &resolved.outcome.body {
-                Body::Inline(bytes) => bytes.clone(),
+                Body::Inline(bytes) => bytes.to_bytes(),
                 Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => bytes::Bytes::new(),
             };
             lines.push(LogLine::ResultPosted {

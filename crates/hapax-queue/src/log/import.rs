@@ -239,7 +239,7 @@ impl Queue {
 fn outcome(class: OutcomeClass, status: u16, result: &Content) -> Option<Outcome> {
     let Payload { json, bytes } = result.payload()?;
     let content = Bytes::from_static(if json { b"json" } else { b"bytes" });
-    Some(Outcome { class, status, headers: vec![("content".into(), content)], body: Body::Inline(bytes) })
+    Some(Outcome { class, status, headers: vec![("content".into(), content)], body: Body::Inline(bytes.into()) })
 }
 
 fn bad(line: u64, what: &str) -> QueueError {

@@ -78,7 +78,7 @@ impl ResultWire {
     pub(crate) fn of(outcome: &Outcome) -> Self {
         let status = TaskResult::status_of(outcome).to_owned();
         let bytes = match &outcome.body {
-            Body::Inline(bytes) => bytes.clone(),
+            Body::Inline(bytes) => bytes.to_bytes(),
             Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } | Body::Handle(_) => bytes::Bytes::new(),
         };
         let text = std::str::from_utf8(&bytes).ok();

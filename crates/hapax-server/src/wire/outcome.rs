@@ -99,7 +99,7 @@ impl OutcomeWire {
         }
         let body = match (self.body, self.body_base64, self.handle) {
             (None, None, None) => Body::Empty,
-            (Some(text), None, None) => Body::Inline(Bytes::from(text)),
+            (Some(text), None, None) => Body::Inline(text.into()),
             (None, Some(base64), None) => {
                 Body::Inline(BASE64.decode(base64.as_bytes()).map_err(|_| OutcomeError::Base64)?.into())
             }

@@ -398,7 +398,7 @@ pub(super) fn read_outcome(r: &mut Reader<'_>) -> Read<Outcome> {
 pub(super) fn read_body(r: &mut Reader<'_>) -> Read<Body> {
     Ok(match r.byte("body")? {
         1 => Body::Empty,
-        2 => Body::Inline(r.bytes("body")?),
+        2 => Body::Inline(r.bytes("body")?.into()),
         3 => Body::Stored {
             body: BodyId(r.fixed("body id")?),
             length: r.number("body length")?,

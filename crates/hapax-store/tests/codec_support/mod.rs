@@ -70,7 +70,7 @@ pub fn outcome(class: OutcomeClass, status: u16, body: Body) -> Outcome {
 }
 
 pub fn inline() -> Body {
-    Body::Inline(Bytes::from_static(b"{\"id\":\"ch_1\"}"))
+    Body::Inline(b"{\"id\":\"ch_1\"}".into())
 }
 
 pub fn last(outcome: Outcome) -> Final {
@@ -280,7 +280,7 @@ fn some_bytes() -> impl Strategy<Value = Bytes> {
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         Just(Body::Empty),
-        some_bytes().prop_map(Body::Inline),
+        some_bytes().prop_map(|bytes| Body::Inline(bytes.into())),
         (any::<[u8; 32]>(), number(), any::<[u8; 32]>()).prop_map(|(body, length, digest)| Body::Stored {
             body: BodyId(body),
             length,
