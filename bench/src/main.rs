@@ -64,6 +64,8 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("replay", "duplicates answered by the gateway, beside nginx proxying and a bare server", web::replay),
     #[cfg(feature = "stores")]
     ("store", "durable pairs on Redis and PostgreSQL, beside a hand-written client and pgbench", store::run),
+    #[cfg(feature = "stores")]
+    ("store-redis", "of `store` only what concerns Redis", store::run_redis),
     ("start", "opening ledgers of 1 and 5 million records after an unclean end", start::run),
 ];
 

@@ -16,10 +16,13 @@ use crate::{error::Call, invocation::Invocation, keys::Keys, script::Script, ser
 const CALL: Call = Call::Write("swap");
 /// Calls under way on one connection: more of them are shorter ones, and a server that syncs does so more often for less.
 const EACH: usize = 1;
-/// In one call: it must stay short, nothing else runs on the server meanwhile.
-const MOST: usize = 64;
+/// In one call: it must stay short, about a millisecond, since nothing else runs on the server meanwhile; and a server that syncs
+/// does so for each.
+const MOST: usize = 128;
 /// The last may be longer.
 const MOST_BYTES: usize = 128 * 1024;
+/// So often a call lets others go first: some of those whom the last answers have woken are on their way on another thread.
+const GATHERING: usize = 3;
 /// After this a call no longer keeps others from setting out.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -124,7 +127,9 @@ async fn take_turns(turn: Turn, servers: Arc<Servers>, keys: Keys, memory: Milli
     let mut turn = Some(turn);
     while let Some(own) = &turn {
         // Whoever the last answers have woken comes along.
-        tokio::task::yield_now().await;
+        for _ in 0..GATHERING {
+            tokio::task::yield_now().await;
+        }
         let (wanted, tells): (Vec<Wanted>, Vec<Told>) = own.take().into_iter().unzip();
         if !wanted.is_empty() {
             let sending = send(&servers, &keys, memory, &wanted, None);

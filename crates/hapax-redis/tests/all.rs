@@ -8,3 +8,4 @@ mod cluster;
 mod common;
 mod conformance;
 mod model;
+mod runs;
