@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-const OF_ONE_HOP: [HeaderName; 7] = [
+static OF_ONE_HOP: [HeaderName; 7] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
@@ -15,6 +15,9 @@ const OF_ONE_HOP: [HeaderName; 7] = [
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+
+/// The same, where a client may send it.
+static OF_REQUESTS: [HeaderName; 3] = [header::TE, HTTP2_SETTINGS, header::EXPECT];
 
 /// What nobody may have removed by naming it in `Connection`: it says where a request goes, how long it is, and whose it
 /// is.
@@ -32,10 +35,8 @@ pub(crate) fn strip_request(headers: &mut HeaderMap) {
         value.as_bytes().split(|byte| *byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(b"trailers"))
     });
     strip(headers);
-    headers.remove(header::TE);
-    headers.remove(HTTP2_SETTINGS);
     // We have said "continue" ourselves.
-    headers.remove(header::EXPECT);
+    remove_all(headers, &OF_REQUESTS);
     // The length is that of the body we send.
     headers.remove(header::CONTENT_LENGTH);
     if trailers {
@@ -61,8 +62,15 @@ fn strip(headers: &mut HeaderMap) {
             headers.remove(name);
         }
     }
-    for name in OF_ONE_HOP {
-        headers.remove(name);
+    remove_all(headers, &OF_ONE_HOP);
+}
+
+/// Mostly none of them is there, which a look at the names says sooner than a search for each.
+pub(super) fn remove_all(headers: &mut HeaderMap, names: &[HeaderName]) {
+    if headers.keys().any(|name| names.contains(name)) {
+        for name in names {
+            headers.remove(name);
+        }
     }
 }
 

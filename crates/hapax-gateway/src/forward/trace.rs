@@ -1,9 +1,10 @@
 //! Where a request came from, as told to the upstream.
 
-use std::{fmt::Write as _, net::IpAddr};
+use std::fmt::Write as _;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
+use super::hop::remove_all;
 use crate::{inbound::Peer, networks::Networks};
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -11,6 +12,9 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// What only those who are trusted say of a request.
+static OF_THE_TRUSTED: [HeaderName; 6] = [header::FORWARDED, FOR, PROTO, HOST, PORT, REAL_IP];
 
 /// Adds our line to the trace, and believes no stranger's.
 #[derive(Clone, Debug, Default)]
@@ -24,13 +28,12 @@ impl Forwarder {
         let address = peer.address.ip().to_canonical();
         let trusted = self.trusted.contain(address);
         if !trusted {
-            for name in [header::FORWARDED, FOR, PROTO, HOST, PORT, REAL_IP] {
-                headers.remove(name);
-            }
+            remove_all(headers, &OF_THE_TRUSTED);
         }
         let proto = if peer.tls { "https" } else { "http" };
-        append(headers, header::FORWARDED, &forwarded(address, proto, host));
-        append(headers, FOR, &address.to_string());
+        let (said, is_v6) = (address.to_string(), address.is_ipv6());
+        append(headers, header::FORWARDED, forwarded(&said, is_v6, proto, host));
+        append(headers, FOR, said);
         // The outermost proxy knows what the client spoke.
         if !headers.contains_key(PROTO) {
             headers.insert(PROTO, HeaderValue::from_static(proto));
@@ -41,11 +44,9 @@ impl Forwarder {
     }
 }
 
-fn forwarded(address: IpAddr, proto: &str, host: Option<&HeaderValue>) -> String {
-    let mut line = match address {
-        IpAddr::V4(address) => format!("for={address};proto={proto}"),
-        IpAddr::V6(address) => format!("for=\"[{address}]\";proto={proto}"),
-    };
+fn forwarded(address: &str, is_v6: bool, proto: &str, host: Option<&HeaderValue>) -> String {
+    let (before, after) = if is_v6 { ("for=\"[", "]\";proto=") } else { ("for=", ";proto=") };
+    let mut line = [before, address, after, proto].concat();
     let plain = |host: &&str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte));
     if let Some(host) = host.and_then(|host| host.to_str().ok()).filter(plain) {
         let _ = write!(line, ";host=\"{host}\"");
@@ -54,14 +55,15 @@ fn forwarded(address: IpAddr, proto: &str, host: Option<&HeaderValue>) -> String
 }
 
 /// One more element of a list, in the same line.
-fn append(headers: &mut HeaderMap, name: HeaderName, element: &str) {
-    let before: Vec<&[u8]> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
-    let line = if before.is_empty() {
-        element.as_bytes().to_vec()
+fn append(headers: &mut HeaderMap, name: HeaderName, element: String) {
+    let mut line: Vec<&[u8]> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
+    let value = if line.is_empty() {
+        HeaderValue::try_from(element)
     } else {
-        [before.join(&b", "[..]), element.as_bytes().to_vec()].join(&b", "[..])
+        line.push(element.as_bytes());
+        HeaderValue::try_from(line.join(&b", "[..]))
     };
-    if let Ok(value) = HeaderValue::from_bytes(&line) {
+    if let Ok(value) = value {
         headers.insert(name, value);
     }
 }
@@ -76,7 +78,7 @@ pub(crate) fn via(headers: &mut HeaderMap, version: Version) {
         "1.1 hapax"
     };
     if headers.contains_key(header::VIA) {
-        append(headers, header::VIA, ours);
+        append(headers, header::VIA, ours.to_owned());
     } else {
         headers.insert(header::VIA, HeaderValue::from_static(ours));
     }
