@@ -1,9 +1,10 @@
 //! A request that is ours to run: connection, begin, send, record, answer.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
+use hapax_engine::in_place;
 use hapax_http::{Asking, Begin, Code, Peek, Running, is_stream};
-use http::{Response, Version, request};
+use http::{Response, Version, request, response};
 use tokio::time::timeout;
 
 use crate::{
@@ -81,17 +82,9 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
         }
     };
     let most = running.most_captured();
-    let work = async {
-        let exchanged = async {
-            let response = send(taken, request, clean, &route).await?;
-            let (head, body) = answered(response).into_parts();
-            match gather(&head.headers, body, most).await {
-                Ok(gathered) => Ok((head, gathered)),
-                Err(error) => Err(Broken::Body(head, error.to_string())),
-            }
-        };
-        timeout(route.whole, exchanged).await.unwrap_or(Err(Broken::Failed(Failure::TimedOut)))
-    };
+    // Whoever keeps time for it takes it by value; this way that is a pointer.
+    let exchanged = in_place(|| exchanged(taken, request, clean, &route, most));
+    let work = async { timeout(route.whole, exchanged).await.unwrap_or(Err(Broken::Failed(Failure::TimedOut))) };
     match running.during(work).await {
         None => running.lease_lost().map(Out::whole),
         Some(Ok((head, Gathered::Whole(body, trailers)))) => {
@@ -105,6 +98,22 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
             Response::from_parts(head, Out::boxed(body))
         }
         Some(Err(broken)) => failed(running, &route, broken).await.map(Out::whole),
+    }
+}
+
+/// The request sent, and its answer as far as it has to be known before it goes on.
+async fn exchanged(
+    taken: Taken,
+    request: http::Request<Out>,
+    clean: bool,
+    route: &Route,
+    most: u64,
+) -> Result<(response::Parts, Gathered), Broken> {
+    let response = send(taken, request, clean, route).await?;
+    let (head, body) = answered(response).into_parts();
+    match gather(&head.headers, body, most).await {
+        Ok(gathered) => Ok((head, gathered)),
+        Err(error) => Err(Broken::Body(head, error.to_string())),
     }
 }
 
@@ -142,7 +151,7 @@ const ROUNDS: usize = 8;
 enum Broken {
     Failed(Failure),
     /// Its head came, and its body did not.
-    Body(http::response::Parts, String),
+    Body(response::Parts, String),
 }
 
 impl From<Failure> for Broken {
@@ -198,7 +207,8 @@ pub(crate) async fn send(
     route: &Route,
 ) -> Result<Response<Out>, Failure> {
     let shared = taken.shared();
-    match timeout(route.first_byte, taken.send(request, clean, &route.pool)).await {
+    let sent = pin!(taken.send(request, clean, &route.pool));
+    match timeout(route.first_byte, sent).await {
         Ok(sent) => unchanged(sent?),
         Err(_) => {
             if let Some(shared) = shared {
