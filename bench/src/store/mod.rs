@@ -46,7 +46,7 @@ fn measured(seconds: f64, both: bool) -> Value {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() else {
         return Value::Null;
     };
-    let turn = Duration::from_secs_f64((seconds / 6.0).max(0.5));
+    let turn = Duration::from_secs_f64((seconds / ROUNDS as f64).max(0.4));
     let sizes = runtime.block_on(stored_sizes());
     let mut rates = Rates::new();
     let mut problem = redis(&runtime, turn, &sizes, &mut rates);
@@ -58,7 +58,7 @@ fn measured(seconds: f64, both: bool) -> Value {
         eprintln!("store: {why}");
         return Value::Null;
     }
-    report(&mut rates)
+    report(if both { "store" } else { "store-redis" }, &mut rates)
 }
 
 fn redis(runtime: &Runtime, turn: Duration, sizes: &[Bytes; 2], rates: &mut Rates) -> Result<(), String> {
@@ -123,7 +123,7 @@ fn said(rates: &mut Rates, clients: usize, round: usize, name: &'static str, rat
     rates.entry((clients, name)).or_default().push(rate);
 }
 
-fn report(rates: &mut Rates) -> Value {
+fn report(bench: &str, rates: &mut Rates) -> Value {
     let mut by_name: BTreeMap<&str, serde_json::Map<String, Value>> = BTreeMap::new();
     let medians: BTreeMap<_, f64> = rates.iter_mut().map(|(case, samples)| (*case, median(samples))).collect();
     for ((clients, name), rate) in &medians {
@@ -141,5 +141,5 @@ fn report(rates: &mut Rates) -> Value {
             ours.insert(format!("{mine}@{clients}"), rate);
         }
     }
-    json!({ "bench": "store", "unit": "pairs/s", "ours": ours, "peers": by_name, "ratios": ratios })
+    json!({ "bench": bench, "unit": "pairs/s", "ours": ours, "peers": by_name, "ratios": ratios })
 }

@@ -124,7 +124,7 @@ impl Engine {
             return Ok(Begun::Replay(replayed));
         }
         let in_group = self.with_epoch_of_now(prepared).await?;
-        let prepared = in_group.as_ref().unwrap_or(prepared);
+        let prepared = in_group.as_deref().unwrap_or(prepared);
         // Where nothing was waited for, it is sent when it came: the clock is not asked twice.
         let sent = if in_group.is_some() { Instant::now() } else { since };
         let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent, sent_at).await?;
@@ -138,7 +138,8 @@ impl Engine {
             let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
             let made = Box::pin(inner.make_room(&prepared.policy, prepared.about(inner))).await;
             if made.map_err(|error| still(error.into()))? {
-                asked = self.ask(prepared, nonce, Room::Made, Instant::now(), sent_at).await.map_err(still)?;
+                let again = Box::pin(self.ask(prepared, nonce, Room::Made, Instant::now(), sent_at));
+                asked = again.await.map_err(still)?;
                 asked.carried.unsettled = asked.carried.unsettled.or(unsettled);
             }
         }
@@ -153,7 +154,7 @@ impl Engine {
             | Verdict::Refused(_)
             | Verdict::Execute(_) => None,
         };
-        let prepared = before.as_ref().unwrap_or(prepared);
+        let prepared = before.as_deref().unwrap_or(prepared);
         if before.is_some() {
             let unsettled = asked.carried.unsettled;
             let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };

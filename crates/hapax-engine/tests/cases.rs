@@ -128,6 +128,28 @@ async fn a_lost_reply_repeated_with_its_nonce_gives_the_same_ticket() {
     assert_eq!(state(&engine, &first.id()).await, StateName::Pending, "it is never taken back behind its caller");
 }
 
+/// A completion lands, its answer is lost, and the store stays away until the lease is over. For the ticket its attempt
+/// has lapsed and left nothing behind; the record knows better, and is what is asked.
+#[tokio::test(start_paused = true)]
+async fn a_completion_said_again_after_its_lease_is_recognised() {
+    let world = World::remembering(Plan::quiet(), Millis::from_hours(24));
+    let engine = primed(&world, impatient()).await;
+    let ticket = begin(call(&engine, "k").not_started()).await;
+    let held = world.store.hold_swaps();
+    world.faulty.script(Fault::After);
+    let (again, other) = (ticket.clone(), engine.clone());
+    let lost = tokio::spawn(async move { again.complete(&other, done("1")).await });
+    sleep(1).await;
+    world.store.mood(Mood::Down);
+    world.store.hold_nothing();
+    held.add_permits(1);
+    assert!(lost.await.unwrap().is_err());
+    sleep(120_000).await;
+    world.store.mood(Mood::Well);
+    assert!(ticket.complete(&engine, done("1")).await.unwrap().is_done());
+    assert_eq!(state(&engine, &ticket.id()).await, StateName::Committed);
+}
+
 /// C4. Start times out in flight; the lease lapses; release answers "already" without writing; the late start lands
 /// and there is a doubt without an owner. A release by the token that is still named always writes.
 #[tokio::test(start_paused = true)]

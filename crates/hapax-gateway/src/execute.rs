@@ -82,7 +82,7 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
         }
     };
     let most = running.most_captured();
-    // Whoever keeps time for it takes it by value; this way that is a pointer.
+    // Whoever keeps time for it takes it by value: boxed, that is a pointer.
     let exchanged = in_place(|| exchanged(taken, request, clean, &route, most));
     let work = async { timeout(route.whole, exchanged).await.unwrap_or(Err(Broken::Failed(Failure::TimedOut))) };
     match running.during(work).await {

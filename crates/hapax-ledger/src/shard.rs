@@ -12,7 +12,7 @@ use crate::{
 const MOST: usize = 1024;
 /// Of tables that hold fewer on average, one is made.
 const FEWEST: usize = 32;
-/// Keys are evenly spread. If ever they were not, a table grows rather than have them all in its upper half.
+/// Keys are evenly spread. If ever they were not, a table grows at last, rather than be split to no avail for ever.
 const MOST_COMMON: u32 = 24;
 
 #[derive(Debug, Default)]

@@ -106,7 +106,7 @@ impl Table {
         (self.held + 1) * 20 > self.homes * 17
     }
 
-    /// In two, by the first bit that its keys do not have in common.
+    /// In two, by the first bit that its keys need not have in common.
     pub(crate) fn split(self) -> (Self, Self) {
         let upper = |slot: &Slot| (slot.key().0 << self.common) >> 63 == 1;
         let common = self.common + 1;

@@ -13,8 +13,6 @@ use crate::{batch::Batch, error::Call, keys::BUCKETS, store::RedisStore, value};
 const CALL: Call = Call::Read("changes");
 /// So many buckets are looked at in one round trip.
 const AT_ONCE: usize = 64;
-/// So many members of a bucket: each may be a run of some fifty ids.
-const MOST: usize = 64;
 
 #[derive(Clone)]
 struct Reading {
@@ -64,7 +62,7 @@ impl RedisStore {
                 let from = reading.through.get(*bucket).copied().unwrap_or(0);
                 let command = batch.add(*bucket, "ZRANGEBYSCORE");
                 command.arg(self.keys.in_bucket(*bucket, b"f")).arg(format!("({from}")).arg("+inf");
-                command.arg("WITHSCORES").arg("LIMIT").arg(0).arg(limit.min(MOST));
+                command.arg("WITHSCORES").arg("LIMIT").arg(0).arg(limit);
                 // Asked for after the entries: what was forgotten before they were read is known by now.
                 batch.add(*bucket, "GET").arg(self.keys.in_bucket(*bucket, b"z"));
             }
@@ -84,15 +82,11 @@ impl RedisStore {
                 }
                 let entries: Vec<Vec<u8>> = self.read_value(entries)?;
                 for (member, score) in entries.iter().zip(entries.iter().skip(1)).step_by(2) {
-                    let last = self.number(score, "a place in the feed")?;
-                    // One id or a run of them, of which the last has this place and the others those before.
-                    let ids = member.as_chunks::<32>().0;
-                    for (id, place) in ids.iter().zip((last + 1).saturating_sub(ids.len() as u64)..) {
-                        if place > *through && found.len() < limit {
-                            *through = place;
-                            found.push((Id(*id), Version(place)));
-                        }
+                    if found.len() == limit {
+                        break;
                     }
+                    *through = self.number(score, "a version in the feed")?;
+                    found.extend(member.last_chunk().map(|id| (Id(*id), Version(*through))));
                 }
                 reading.turn = (bucket + 1) % BUCKETS;
                 looked += 1;

@@ -12,8 +12,8 @@ use tokio::{sync::Mutex, task::JoinSet};
 
 use crate::{batch::Batch, error::Call, invocation::Invocation, keys::BUCKETS, script::Script, store::RedisStore};
 
-/// What a head begins with. Older layouts had `~` or `=` here, or a number.
-const MARK: u8 = b'*';
+/// What a head begins with. Older layouts had `=` here, or a number.
+const MARK: u8 = b'~';
 
 /// Rounds of settling, numbered from one.
 #[derive(Debug, Default)]

@@ -16,8 +16,8 @@ use crate::{error::Call, invocation::Invocation, keys::Keys, script::Script, ser
 const CALL: Call = Call::Write("swap");
 /// Calls under way on one connection: more of them are shorter ones, and a server that syncs does so more often for less.
 const EACH: usize = 1;
-/// In one call: it must stay short, about a millisecond, since nothing else runs on the server meanwhile; and a server that syncs
-/// does so for each.
+/// In one call: it must stay short, a millisecond or two, since nothing else runs on the server meanwhile; and a server that
+/// syncs does so for each.
 const MOST: usize = 128;
 /// The last may be longer.
 const MOST_BYTES: usize = 128 * 1024;

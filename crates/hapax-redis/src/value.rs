@@ -54,23 +54,18 @@ const fn letter(counted: Counted) -> u8 {
     }
 }
 
-/// From here on it costs the script more to put version and stamp before an envelope than to write them over what is there.
-const LONG: usize = 512;
-const FRONT: usize = 16;
-
-/// What the script stores behind version and stamp: dues, tags, the envelope. If that is long there is room for both before it.
+/// What the script stores behind version and stamp: dues, tags, the envelope.
 pub(crate) fn tail(envelope: &Envelope) -> Vec<u8> {
     let encoded = wire::encode(envelope);
-    let room = if encoded.len() < LONG { 0 } else { FRONT };
-    let mut tail = Vec::with_capacity(room + 54 + 25 * envelope.entries.len() + encoded.len());
-    tail.resize(room + 2, 0);
+    let mut tail = Vec::with_capacity(54 + 25 * envelope.entries.len() + encoded.len());
+    tail.extend_from_slice(&[0, 0]);
     tail.extend_from_slice(&moment(envelope.lease_end));
     tail.extend_from_slice(&moment(envelope.expiry));
     tail.push(if envelope.in_doubt { b'1' } else { b'0' });
     tags(envelope, &mut tail);
     // At most eight lists.
-    let length = (tail.len() - room - 2) as u16;
-    tail[room..room + 2].copy_from_slice(&length.to_be_bytes());
+    let length = (tail.len() - 2) as u16;
+    tail[..2].copy_from_slice(&length.to_be_bytes());
     tail.extend_from_slice(&encoded);
     tail
 }

@@ -8,4 +8,3 @@ mod cluster;
 mod common;
 mod conformance;
 mod model;
-mod runs;

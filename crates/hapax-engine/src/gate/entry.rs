@@ -87,7 +87,7 @@ impl Answer {
     }
 
     /// Whether this certainly is the answer to that request; takes the same time wherever the digests differ: all of
-    /// their bits are gathered before any is looked at, and the compiler is not told that it could do otherwise.
+    /// their bits are gathered before any is looked at, and the compiler is asked not to see through that.
     #[inline]
     pub(super) fn is_for(&self, print: Option<&Fingerprint>) -> bool {
         let Some(print) = print else { return true };

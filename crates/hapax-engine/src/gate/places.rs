@@ -124,7 +124,7 @@ impl Head {
     /// then: it is a hint for the hand, and a figure for *explain*.
     #[inline]
     pub(super) fn note_given(&self) {
-        self.asked.store(self.asked.load(Relaxed).wrapping_add(1 << 32) | 1, Relaxed);
+        self.asked.store(self.asked.load(Relaxed).saturating_add(1 << 32) | 1, Relaxed);
     }
 
     pub(super) fn given(&self) -> u16 {

@@ -1,6 +1,9 @@
 //! The epoch fence: a start is written first, then the group is asked. What it refuses is taken back.
 //!
 //! The other side, supersede, raises the epoch first and looks at the members then. So one of the two sees the other.
+//!
+//! Few calls are in a group. What only those need is set apart in memory of its own, so that the others do not carry the room
+//! for it with them while they wait.
 
 use hapax_core::{
     Command, Id, Policy, Record, State, Token, Verdict,
@@ -25,9 +28,9 @@ use crate::{
 impl Engine {
     /// The call with the epoch that its group has now. Whoever is overtaken by then still gets recorded answers, and
     /// takes no key. The write that follows is checked again: this look saves it, it does not decide.
-    pub(crate) async fn with_epoch_of_now(&self, prepared: &Prepared) -> Result<Option<Prepared>, EngineError> {
+    pub(crate) async fn with_epoch_of_now(&self, prepared: &Prepared) -> Result<Option<Box<Prepared>>, EngineError> {
         let (Some(group), Some(Epochs { caller, .. })) = (prepared.group(), prepared.epoch) else { return Ok(None) };
-        let looked = self.inner.look_at::<Group>(&group).await?;
+        let looked = Box::pin(self.inner.look_at::<Group>(&group)).await?;
         let current = match may_start(looked.record.as_ref(), caller, looked.now) {
             Ok(()) => caller,
             // Whatever else stands in the way of a start, it is as if somebody newer did.
@@ -43,7 +46,7 @@ impl Engine {
         // What can be undone is listed by the group, which is where undoing starts from.
         let compensated = prepared.ties.as_ref().is_some_and(|ties| ties.compensation.is_some());
         let effect = if compensated { undoable(prepared.effect) } else { prepared.effect };
-        let mut now = prepared.clone();
+        let mut now = Box::new(prepared.clone());
         now.epoch = Some(Epochs { caller, current });
         now.effect = effect;
         // Kept as long as its group is open, also where nobody said how to undo it: whoever undoes the group has to be
@@ -77,12 +80,12 @@ impl Engine {
         let version = carried.seen.version;
         // Nobody was given the ticket, so what cannot be settled now is taken back later.
         let unsure = |error: StoreError| Unsure { error: error.into(), unsettled: Some(version), waited: false };
-        if self.inner.may_go_on(&prepared.id, record).await.map_err(unsure)?.is_ok() {
+        if Box::pin(self.inner.may_go_on(&prepared.id, record)).await.map_err(unsure)?.is_ok() {
             return Ok(false);
         }
         let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
-        let taken_back =
-            self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), &command).await;
+        let about = prepared.about(&self.inner);
+        let taken_back = Box::pin(self.inner.carry(&prepared.policy, &prepared.id, seen, about, &command)).await;
         if taken_back.is_err() && whose == Nonces::Ours {
             self.disown_later(prepared, nonce, version);
         }
@@ -99,7 +102,7 @@ impl Engine {
         prepared: &Prepared,
         nonce: hapax_core::Nonce,
         carried: &Carried,
-    ) -> Result<Option<Prepared>, Unsure> {
+    ) -> Result<Option<Box<Prepared>>, Unsure> {
         let Some(record) = carried.seen.record.as_deref() else { return Ok(None) };
         let Some(Epochs { caller, .. }) = prepared.epoch else { return Ok(None) };
         let ours = record.attempt.nonce == nonce && record.attempt.epoch == Some(caller);
@@ -111,7 +114,7 @@ impl Engine {
         if self.inner.may_go_on(&prepared.id, record).await.map_err(unsure)?.is_err() {
             return Ok(None);
         }
-        let mut then = prepared.clone();
+        let mut then = Box::new(prepared.clone());
         then.epoch = Some(Epochs { caller, current: caller });
         Ok(Some(then))
     }
@@ -131,8 +134,8 @@ impl Engine {
         }
         let (seen, command) = (carried.seen.clone(), Command::Unstart { token: record.token() });
         // Where the store does not take it, the lapse says what it has to.
-        let _lapses =
-            self.inner.carry(&prepared.policy, &prepared.id, seen, prepared.about(&self.inner), &command).await;
+        let about = prepared.about(&self.inner);
+        let _lapses = Box::pin(self.inner.carry(&prepared.policy, &prepared.id, seen, about, &command)).await;
     }
 }
 

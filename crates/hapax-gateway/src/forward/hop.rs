@@ -16,7 +16,7 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// The same, where a client may send it.
+/// What a request has of it besides.
 static OF_REQUESTS: [HeaderName; 3] = [header::TE, HTTP2_SETTINGS, header::EXPECT];
 
 /// What nobody may have removed by naming it in `Connection`: it says where a request goes, how long it is, and whose it

@@ -5,33 +5,9 @@
 -- it still has, 'c' the tags (length 2) that follow. An 's' is followed by a 'c' once its tags change; what else follows of an
 -- id says nothing new. 'x' is a removal, with version and stamp (16), for when the record itself is forgotten.
 local sub, byte, number, format = string.sub, string.byte, struct.unpack, string.format
-
--- Runs of the feed go on naming what is forgotten. A few are looked at each time, in turn, so that they name no more of it than
--- there is of what is still known.
-local function thin_out(base, runs)
-  for _ = 1, runs do
-    local place = redis.call('LPOP', base .. 'k')
-    if not place then return end
-    local run = redis.call('ZRANGEBYSCORE', base .. 'f', place, place)[1] or ''
-    local keys = {}
-    for at = 1, #run, 32 do keys[#keys + 1] = base .. 'r' .. sub(run, at, at + 31) end
-    if #keys > 1 and 4 * redis.call('EXISTS', unpack(keys)) < 3 * #keys then
-      local left = {}
-      for i = 1, #keys do
-        if redis.call('EXISTS', keys[i]) == 1 then left[#left + 1] = sub(keys[i], -32) end
-      end
-      redis.call('ZREM', base .. 'f', run)
-      run = table.concat(left)
-      -- Who is left alone may stand alone in a later place already.
-      if run ~= '' then redis.call('ZADD', base .. 'f', 'NX', place, run) end
-    end
-    if #run > 32 then redis.call('RPUSH', base .. 'k', place) end
-  end
-end
-
 local function settle(base, now, memory)
   local entries, state = unpack(redis.call('MGET', base .. 'p', base .. 'h'))
-  state = state or '*00000000000000000000000000000'
+  state = state or '~00000000000000000000000000000'
   local ids, known, gone = {}, {}, {}
   local at, stop = 1, #entries
   while at <= stop do
@@ -69,7 +45,8 @@ local function settle(base, now, memory)
     end
     from[#from + 1] = member
   end
-  local highest, records, run, alone = 0, base .. 'r', {}, {}
+  local settled = tonumber(sub(state, 2, 17))
+  local highest, taken, records, feed = settled, {}, base .. 'r', {base .. 'f'}
   for i = 1, #ids do
     local id = ids[i]
     -- Dues and tags of most records are within these bytes; lists make them longer.
@@ -79,11 +56,17 @@ local function settle(base, now, memory)
     local version, stamp, length = number('>I8I8I2', held)
     if length > 52 then held = redis.call('GETRANGE', records .. id, 0, 17 + length) end
     local version_digits = format('%d', version)
-    if version > highest then highest = version end
+    -- Whoever reads the feed goes on behind the highest that was there: what comes now stands above it, each in its own place.
+    local place = version
+    if place <= settled or taken[place] then
+      place = math.max(place, settled + 1)
+      while taken[place] do place = place + 1 end
+    end
+    taken[place] = true
+    if place > highest then highest = place end
+    feed[2 * i], feed[2 * i + 1] = place == version and version_digits or format('%d', place), id
     local after = sub(held, 38, 18 + length)
     local before = known[id] or after
-    local among = before == '' and after ~= '' and run or alone
-    among[#among + 1] = id
     if after == '' then
       removed = removed + 1
       add('x', format('%d', stamp + memory), id)
@@ -124,22 +107,8 @@ local function settle(base, now, memory)
     end
   end
 
-  -- Whoever reads the feed goes on behind the highest place that was there: what comes now stands above it, each in its own.
-  -- Those that are new share one member, a run, which has the place of its last one. Others stand alone: what was there of
-  -- them moves, and what is removed can be taken out.
-  highest = math.max(highest, tonumber(sub(state, 2, 17)) + #ids)
-  redis.call('SET', base .. 'h', '*' .. format('%016d', highest) .. sub(state, 18, 30))
+  redis.call('SET', base .. 'h', '~' .. format('%016d', highest) .. sub(state, 18, 30))
   redis.call('DEL', base .. 'p')
-  local feed = {base .. 'f'}
-  if #run > 0 then
-    local place = format('%d', highest - #alone)
-    feed[2], feed[3] = place, table.concat(run)
-    if #run > 1 then redis.call('RPUSH', base .. 'k', place) end
-  end
-  for i = 1, #alone do
-    local last = #feed
-    feed[last + 1], feed[last + 2] = format('%d', highest - #alone + i), alone[i]
-  end
   redis.call('ZADD', unpack(feed))
   -- First out, then in: what stays in a list was named in both.
   for _, call in pairs(drops) do redis.call('ZREM', unpack(call)) end
@@ -165,6 +134,5 @@ local function settle(base, now, memory)
         if last and (not through or tonumber(through) < tonumber(last)) then redis.call('SET', base .. 'z', last) end
       end
     end
-    thin_out(base, math.ceil(removed / 24))
   end
 end

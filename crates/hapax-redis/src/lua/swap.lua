@@ -3,12 +3,11 @@
 -- KEYS: for each record its own and the head of its bucket; in a cluster one more, which is never there: while a slot is half
 --       moved Redis refuses a script of which a key is missing, and all else that is touched lies in the same slot
 -- ARGV: the channel of wake-ups; how long a removal is remembered (ms); then for each record the expected version (8) and
---       what to store behind version and stamp ('' removes). Lua hashes each string that it makes, all of it: a long one comes
---       with room for both, sixteen zeros, and is stored as it came.
+--       what to store behind version and stamp ('' removes)
 -- Stored: version (8), stamp (8), dues and tags (length 2), envelope
 -- Dues:   a letter and a number (8) for the lease's end and for the expiry, '-' none, '+' after the stamp, '=' as it is; '1' if in doubt
 -- Tags:   'r' a record or 't' a tombstone, surface (16), tenant (16), then for each list its letter, tag (16) and order (8)
--- Head:   '*', the highest version that was settled or removed (16 digits), until when somebody waits (13 digits). A version is
+-- Head:   '~', the highest version that was settled or removed (16 digits), until when somebody waits (13 digits). A version is
 --         given out above the highest one of its head. So a record whose version is above it was written since, and has its
 --         entry among those to be settled ('p'): writing it again adds none.
 -- Answers for each record version and stamp in one, or what is held and the time.
@@ -21,8 +20,6 @@ local clock = time[1] * 1000000 + time[2]
 local usual_digits, usual_front = string.format('%016d', clock), struct.pack('>I8I8', clock, now)
 local now_digits = string.format('%013d', now)
 local answers, writes, places, unlisted, woken, removals = {}, {}, {}, {}, {}, {}
--- Of those with room, what goes there.
-local fronts = {}
 local last = 0
 for i = 1, n do
   local at = 2 * i
@@ -30,9 +27,8 @@ for i = 1, n do
   local place, head_place = places[key], places[head]
   -- Somebody before us in this very call may have written either.
   local was = place and writes[place] or held[at - 1]
-  if fronts[place or 0] then was = fronts[place] .. sub(was, 17) end
-  local state = head_place and writes[head_place] or held[at] or '*00000000000000000000000000000'
-  if byte(state) ~= 42 then
+  local state = head_place and writes[head_place] or held[at] or '~00000000000000000000000000000'
+  if byte(state) ~= 126 then
     return redis.error_reply('LAYOUT an older program has written here, in a layout that this one does not use')
   end
   if (was and sub(was, 1, 8) or '\0\0\0\0\0\0\0\0') ~= ARGV[at + 1] then
@@ -41,7 +37,7 @@ for i = 1, n do
     local tail, front, digits = ARGV[at + 2], usual_front, usual_digits
     local highest, version, stamp = sub(state, 2, 17), clock, now
     if highest >= digits then version = highest + 1 end
-    local before, after, listed, has_room = '', '', false, false
+    local before, after, listed = '', '', false
     if was then
       local old, stamped, length = number('>I8I8I2', was)
       if old >= version then version = old + 1 end
@@ -52,11 +48,8 @@ for i = 1, n do
       tail = '\0\0'
       removals[#removals + 1] = key
     else
-      local room, high, low = 0, byte(tail, 1, 2)
-      if high == 0 and low == 0 then
-        has_room, room, high, low = true, 16, byte(tail, 17, 18)
-      end
-      after = sub(tail, room + 22, room + 2 + 256 * high + low)
+      local high, low = byte(tail, 1, 2)
+      after = sub(tail, 22, 2 + 256 * high + low)
     end
     if version ~= clock or stamp ~= now then
       digits, front = string.format('%016d', version), struct.pack('>I8I8', version, stamp)
@@ -65,11 +58,7 @@ for i = 1, n do
       place = last + 2
       places[key], writes[last + 1], last = place, key, place
     end
-    if has_room then
-      writes[place], fronts[place] = tail, front
-    else
-      writes[place], fronts[place] = front .. tail, nil
-    end
+    writes[place] = front .. tail
     if not listed or before ~= after then
       local entry = before == '' and 'n' or 's'
       if before ~= '' and before ~= after then
@@ -84,7 +73,7 @@ for i = 1, n do
           head_place = last + 2
           places[head], writes[last + 1], last = head_place, head, head_place
         end
-        writes[head_place] = '*' .. digits .. sub(state, 18, 30)
+        writes[head_place] = '~' .. digits .. sub(state, 18, 30)
       end
       unlisted[#unlisted + 1] = head
       unlisted[#unlisted + 1] = entry
@@ -96,7 +85,6 @@ end
 if last == 0 then return answers end
 
 redis.call('MSET', unpack(writes))
-for place, front in pairs(fronts) do redis.call('SETRANGE', writes[place - 1], '0', front) end
 for i = 1, #removals do
   -- It is forgotten by itself, unless it was written over in this very call.
   if #writes[places[removals[i]]] == 18 then redis.call('PEXPIRE', removals[i], ARGV[2]) end
