@@ -1,32 +1,33 @@
 //! The change feed: the log itself, read from a place on.
 //!
 //! Entries that were carried over are no changes, and of a record only the latest state is handed out. A reader that lies
-//! behind the oldest segment has missed something, and is told so.
+//! behind the oldest segment has missed something, and is told so. Who begins is told of all that is there.
 
 use bytes::Bytes;
 use hapax_core::Version;
 use hapax_store::{Change, Changes, Cursor, Snapshot, StoreError};
 
 use crate::{
-    entry::What,
+    beginning::{self, Spot},
+    entry::{Entry, What},
     frame::{Frame, u32_at, u64_at},
     segment::Segment,
     shared::{Shared, Stored},
-    slot::{GONE, REMOVED},
+    slot::{GONE, REMOVED, Slot},
 };
 
 /// A place in the feed. The version is what counts; where it lies only saves a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
-    through: Version,
-    segment: u32,
-    offset: u64,
+pub(crate) struct Place {
+    pub(crate) through: Version,
+    pub(crate) segment: u32,
+    pub(crate) offset: u64,
 }
 
 impl Place {
-    fn cursor(self, shared: &Shared) -> Cursor {
+    pub(crate) fn cursor(self, shared: &Shared) -> Cursor {
         let mut bytes = Vec::with_capacity(24);
-        bytes.extend_from_slice(&crc32c::crc32c(&shared.log.store).to_le_bytes());
+        bytes.extend_from_slice(&name(shared).to_le_bytes());
         bytes.extend_from_slice(&self.through.0.to_le_bytes());
         bytes.extend_from_slice(&self.segment.to_le_bytes());
         bytes.extend_from_slice(&self.offset.to_le_bytes());
@@ -42,30 +43,51 @@ impl Place {
         let store = u32_at(bytes, 0)?;
         let place =
             Self { through: Version(u64_at(bytes, 4)?), segment: u32_at(bytes, 12)?, offset: u64_at(bytes, 16)? };
-        Some((store == crc32c::crc32c(&shared.log.store)).then_some(place))
+        Some((store == name(shared)).then_some(place))
+    }
+}
+
+/// By which a cursor is known to be this store's.
+pub(crate) fn name(shared: &Shared) -> u32 {
+    crc32c::crc32c(&shared.log.store)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum From {
+    Spot(Spot),
+    Place(Place),
+    /// A place of another store's.
+    Elsewhere,
+}
+
+impl From {
+    fn parse(cursor: &Cursor, shared: &Shared) -> Option<Self> {
+        let spot = Spot::parse(cursor, shared).map(|spot| spot.map(Self::Spot));
+        let parsed = spot.or_else(|| Place::parse(cursor, shared).map(|place| place.map(Self::Place)));
+        Some(parsed?.unwrap_or(Self::Elsewhere))
     }
 }
 
 pub(crate) fn changes(shared: &Shared, after: Option<&Cursor>, limit: usize) -> Result<Changes, StoreError> {
     let limit = limit.max(1);
-    let after = match after {
-        None => None,
-        Some(cursor) => {
-            Some(Place::parse(cursor, shared).ok_or_else(|| shared.unsupported("this cursor is not one of its own"))?)
-        }
-    };
+    let foreign = || shared.unsupported("this cursor is not one of its own");
+    let after = after.map(|cursor| From::parse(cursor, shared).ok_or_else(foreign)).transpose()?;
     loop {
         shared.healthy()?;
-        let visible = shared.visible();
         let oldest = shared.log.oldest().map_or(1, |oldest| oldest.first_version().max(1));
         let start = Place { through: Version(oldest - 1), segment: 0, offset: 0 };
-        let from = match after {
-            None => start,
-            Some(Some(place)) if place.through >= start.through && place.through <= visible => place,
-            Some(_) => return Ok(Changes::Gap { oldest: start.cursor(shared) }),
+        // Asked for after the oldest, so that who begins now is never behind it.
+        let visible = shared.visible();
+        let known = start.through..=visible;
+        let page = match after.unwrap_or(From::Spot(Spot::beginning(visible))) {
+            From::Spot(spot) if known.contains(&spot.since) => beginning::read(shared, spot, visible, limit)?,
+            From::Place(place) if known.contains(&place.through) => read(shared, place, visible, limit)?,
+            From::Spot(_) | From::Place(_) | From::Elsewhere => {
+                return Ok(Changes::Gap { oldest: start.cursor(shared) });
+            }
         };
         // If a segment went while it was read: look again what is still there.
-        if let Some(page) = read(shared, from, visible, limit)? {
+        if let Some(page) = page {
             return Ok(page);
         }
     }
@@ -109,22 +131,26 @@ fn read(shared: &Shared, from: Place, visible: Version, limit: usize) -> Result<
                     return Ok(Some(Changes::Page { items, next: place.cursor(shared) }));
                 }
                 place.through = entry.version;
-                let now = shared.time.tell();
                 let slot = shared.index.slot(shared.index.key(&entry.id));
                 if slot.is_some_and(|slot| slot.version() > entry.version) {
                     continue;
                 }
-                let there = slot.is_some_and(|slot| {
-                    !slot.has(GONE) && !slot.has(REMOVED) && slot.gone().is_none_or(|gone| gone > now)
-                });
-                let whole = there && matches!(entry.what, What::Record(_));
-                let Stored { id, version, stamp, record } = Stored::new(entry, &Bytes::copy_from_slice(entry_bytes));
-                let record = record.filter(|_| whole);
-                items.push(Change { id, snapshot: Snapshot { record, version, stamp, now: now.max(stamp) } });
+                items.push(change(shared, entry, entry_bytes, slot));
             }
             offset = frame.end();
             place.offset = offset;
         }
     }
     Ok(Some(Changes::Page { items, next: place.cursor(shared) }))
+}
+
+/// What is told of an entry, by what the index has of its id.
+pub(crate) fn change(shared: &Shared, entry: Entry<'_>, entry_bytes: &[u8], slot: Option<Slot>) -> Change {
+    let now = shared.time.tell();
+    let there =
+        slot.is_some_and(|slot| !slot.has(GONE) && !slot.has(REMOVED) && slot.gone().is_none_or(|gone| gone > now));
+    let whole = there && matches!(entry.what, What::Record(_));
+    let Stored { id, version, stamp, record } = Stored::new(entry, &Bytes::copy_from_slice(entry_bytes));
+    let record = record.filter(|_| whole);
+    Change { id, snapshot: Snapshot { record, version, stamp, now: now.max(stamp) } }
 }

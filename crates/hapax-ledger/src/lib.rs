@@ -8,6 +8,7 @@
 pub mod any_bytes;
 mod append;
 mod aside;
+mod beginning;
 mod bodies;
 mod books;
 mod check;

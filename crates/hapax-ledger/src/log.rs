@@ -76,6 +76,11 @@ impl Log {
         self.segments.read().values().next().cloned()
     }
 
+    /// This one, or else the next there is.
+    pub(crate) fn first_from(&self, number: u32) -> Option<Arc<Segment>> {
+        self.segments.read().range(number..).next().map(|(_, segment)| segment.clone())
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
         self.segments.read().values().cloned().collect()
     }

@@ -4,6 +4,7 @@
 
 mod accidents;
 mod agents;
+mod beginning;
 mod bodies;
 mod common;
 mod conformance;

@@ -148,7 +148,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     fn scan<'a>(&'a self, index: Index, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<Id>>;
 
-    /// Without a cursor: from the oldest change still known.
+    /// Without a cursor: all that is there, then what changes.
     fn changes<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Changes>;
 
     /// Durable before it answers, so that a record never names a body that is not there. Repeating it is harmless.
