@@ -23,7 +23,7 @@ use crate::{
 const SIZES: [(&str, u64); 3] = [("0.1M", 100_000), ("1M", 1_000_000), ("10M", 10_000_000)];
 const TASKS: usize = 64;
 /// Many and short, a multiple of the sizes: one round is as fast as the disk just was, and that changes by half. All of them
-/// together add some 200,000 records to each ledger, also to the smallest.
+/// together add some hundred thousand records to each ledger, also to the smallest.
 const ROUNDS: usize = 21;
 /// Small outcomes: ten million of them still fit on the disk.
 const BODY: usize = 64;

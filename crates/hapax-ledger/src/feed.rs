@@ -52,6 +52,11 @@ pub(crate) fn name(shared: &Shared) -> u32 {
     crc32c::crc32c(&shared.log.store)
 }
 
+/// The version behind which all changes are still there.
+fn oldest_known(shared: &Shared) -> Version {
+    Version(shared.log.oldest().map_or(0, |oldest| oldest.first_version().saturating_sub(1)))
+}
+
 #[derive(Clone, Copy, Debug)]
 enum From {
     Spot(Spot),
@@ -74,20 +79,25 @@ pub(crate) fn changes(shared: &Shared, after: Option<&Cursor>, limit: usize) -> 
     let after = after.map(|cursor| From::parse(cursor, shared).ok_or_else(foreign)).transpose()?;
     loop {
         shared.healthy()?;
-        let oldest = shared.log.oldest().map_or(1, |oldest| oldest.first_version().max(1));
-        let start = Place { through: Version(oldest - 1), segment: 0, offset: 0 };
+        let start = Place { through: oldest_known(shared), segment: 0, offset: 0 };
         // Asked for after the oldest, so that who begins now is never behind it.
         let visible = shared.visible();
         let known = start.through..=visible;
-        let page = match after.unwrap_or(From::Spot(Spot::beginning(visible))) {
-            From::Spot(spot) if known.contains(&spot.since) => beginning::read(shared, spot, visible, limit)?,
-            From::Place(place) if known.contains(&place.through) => read(shared, place, visible, limit)?,
+        let (knows, page) = match after.unwrap_or(From::Spot(Spot::beginning(visible))) {
+            From::Spot(spot) if known.contains(&spot.since) => {
+                (spot.since, beginning::read(shared, spot, visible, limit)?)
+            }
+            From::Place(place) if known.contains(&place.through) => {
+                (place.through, read(shared, place, visible, limit)?)
+            }
             From::Spot(_) | From::Place(_) | From::Elsewhere => {
                 return Ok(Changes::Gap { oldest: start.cursor(shared) });
             }
         };
-        // If a segment went while it was read: look again what is still there.
-        if let Some(page) = page {
+        // If a segment went while it was read, with changes that this reader does not know: look again what is there.
+        if let Some(page) = page
+            && oldest_known(shared) <= knows
+        {
             return Ok(page);
         }
     }

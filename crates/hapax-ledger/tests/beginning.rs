@@ -21,7 +21,10 @@ fn told(ledger: &Stepped, cursor: &mut Option<Cursor>, limit: usize, heard: &mut
     loop {
         match now(ledger.ledger.changes(cursor.as_ref(), limit)).unwrap() {
             // Too slow: it begins again.
-            Changes::Gap { .. } => *cursor = None,
+            Changes::Gap { .. } => {
+                *cursor = None;
+                heard.clear();
+            }
             Changes::Page { items, next } => {
                 *cursor = Some(next);
                 if items.is_empty() {
@@ -109,4 +112,24 @@ fn what_is_moved_and_written_while_somebody_begins_is_told_all_the_same() {
     for (id, version) in there {
         assert_eq!(heard.get(&id), Some(&version), "{id}");
     }
+}
+
+#[test]
+fn what_was_told_and_is_removed_and_forgotten_while_somebody_begins_is_told_as_removed() {
+    let (disk, clock) = (RecordingDisk::untraced(), ManualClock::new());
+    let options = small("/l").removal_memory(Millis(20)).disk(Arc::new(disk)).clock(clock.clone());
+    let mut ledger = Stepped::open(options).unwrap();
+    let versions: Vec<Version> = (0..4).map(|number| written(&mut ledger, number, 10_000_000)).collect();
+    let Changes::Page { items, next } = now(ledger.ledger.changes(None, 1)).unwrap() else { panic!("a gap at once") };
+    let mut heard: BTreeMap<Id, Version> = items.iter().map(|change| (change.id, change.snapshot.version)).collect();
+    assert_eq!(heard, BTreeMap::from([(id(0), versions[0])]));
+
+    ledger.swap(id(0), versions[0], None).unwrap();
+    clock.advance(10_000);
+    // The next write is what lets it forget.
+    let last = written(&mut ledger, 9, 10_000_000);
+    ledger.settle();
+    told(&ledger, &mut Some(next), 1, &mut heard);
+    let there = [(id(1), versions[1]), (id(2), versions[2]), (id(3), versions[3]), (id(9), last)];
+    assert_eq!(heard, BTreeMap::from(there));
 }
