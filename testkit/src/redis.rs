@@ -30,6 +30,11 @@ impl Redis {
         Self::launch(DURABLE)
     }
 
+    /// Durable, and with further settings.
+    pub fn durable_with(args: &[&str]) -> Self {
+        Self::launch(&[DURABLE, args].concat())
+    }
+
     /// Set up in another way.
     pub fn with(args: &[&str]) -> Self {
         Self::launch(args)

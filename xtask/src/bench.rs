@@ -7,13 +7,14 @@ use crate::program::{Program, passed_on};
 use crate::{process, servers};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
-const FEATURES: [(&str, &str); 6] = [
+const FEATURES: [(&str, &str); 7] = [
     ("ledger", "peers"),
     ("daemon", "web"),
     ("gateway", "web"),
     ("queue", "queue"),
     ("replay", "web"),
     ("store", "stores"),
+    ("store-redis", "stores"),
 ];
 /// These start the product as a user would.
 const NEED_THE_PROGRAM: [&str; 3] = ["daemon", "gateway", "replay"];

@@ -45,7 +45,7 @@ pub(crate) fn install_for_bench(root: &Path, bench: &str) -> Result<()> {
         "gateway" | "replay" => NGINX,
         "cost" => VALGRIND,
         // The same servers as the tests'.
-        "store" => return install(root),
+        "store" | "store-redis" => return install(root),
         _ => return Ok(()),
     };
     if package.is_installed() { Ok(()) } else { apt(root, &[package.name]) }
