@@ -144,13 +144,24 @@ impl Appender {
         Ok(())
     }
 
+    /// Whether the frame stands where it was to be written. It may although the write has failed half-way: what was not
+    /// written is zeros, and what stood there before as well.
+    fn is_whole(&self) -> io::Result<bool> {
+        let mut there = vec![0; self.buffer.len()];
+        let read = self.active.file.read_at(&mut there, self.offset)?;
+        Ok(there[..read] == self.buffer)
+    }
+
     /// One write, one sync. Only after this may anybody hear of what is in the frame.
     pub(crate) fn commit(&mut self, stamp: u64) -> Result<(), Failed> {
         let seed = self.active.seed;
         let previous = self.previous;
         let checksum = frame::seal(&mut self.buffer, seed, self.offset, self.count, self.next_version, stamp, previous);
-        self.clear_the_last_block().map_err(Failed::Write)?;
-        self.active.file.write_at(&self.buffer, self.offset).map_err(Failed::Write)?;
+        let done = self.clear_the_last_block().and_then(|()| self.active.file.write_at(&self.buffer, self.offset));
+        match done {
+            Err(error) if is_full(&error) && self.is_whole().map_err(Failed::Sync)? => {}
+            done => done.map_err(Failed::Write)?,
+        }
         self.active.file.sync().map_err(Failed::Sync)?;
         if self.offset == 0 {
             *self.active.journal.lock() = Some(Box::default());
@@ -186,5 +197,6 @@ impl Appender {
 pub(crate) enum Failed {
     /// Nothing was synced: if this was for want of room, the frame is no frame, and the place can be used again.
     Write(io::Error),
+    /// Nobody knows what stays of it.
     Sync(io::Error),
 }

@@ -124,7 +124,7 @@ fn what_was_told_and_is_removed_and_forgotten_while_somebody_begins_is_told_as_r
     let mut heard: BTreeMap<Id, Version> = items.iter().map(|change| (change.id, change.snapshot.version)).collect();
     assert_eq!(heard, BTreeMap::from([(id(0), versions[0])]));
 
-    ledger.swap(id(0), versions[0], None).unwrap();
+    let _removed = ledger.swap(id(0), versions[0], None).unwrap();
     clock.advance(10_000);
     // The next write is what lets it forget.
     let last = written(&mut ledger, 9, 10_000_000);

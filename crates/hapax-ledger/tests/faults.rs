@@ -147,6 +147,8 @@ fn whichever_call_to_the_disk_fails_nothing_acknowledged_is_lost() {
             (Fault::Torn(io::ErrorKind::StorageFull), false),
             (Fault::Before(io::ErrorKind::StorageFull), true),
             (Fault::Torn(io::ErrorKind::StorageFull), true),
+            (Fault::After(io::ErrorKind::StorageFull), false),
+            (Fault::After(io::ErrorKind::StorageFull), true),
         ] {
             let what = format!("call {nth} of {total}, {fault:?}, ends then: {ends_when_full}");
             let (recording, clock) = (RecordingDisk::default(), ManualClock::new());
@@ -169,6 +171,45 @@ fn whichever_call_to_the_disk_fails_nothing_acknowledged_is_lost() {
     println!("{total} calls, {poisoned} poisoned, {full} times no room");
     let usual = poisoned > total / 2 && full > total / 10;
     assert!(usual || !Random::is_fixed(), "most calls are on the write path");
+}
+
+/// What a write for which the room was missing has not written is zeros, and so is what stood there before.
+#[test]
+fn who_is_told_that_there_is_no_room_finds_nothing_afterwards() {
+    for fault in [Fault::Torn(io::ErrorKind::StorageFull), Fault::After(io::ErrorKind::StorageFull)] {
+        let zeros = Some(envelope(vec![0; 3_000]));
+        // Until the write is the one that fails: which call that is, is the ledger's own business.
+        let (mut shown, mut refused) = (0, 0);
+        for nth in 1..200 {
+            let (recording, clock) = (RecordingDisk::default(), ManualClock::new());
+            let disk = FaultyDisk::new(Arc::new(recording.clone()));
+            disk.fail(nth, fault);
+            let Ok(mut ledger) = Stepped::open(options(Arc::new(disk.clone()), &clock)) else { continue };
+            let answer = ledger.swap(id(1), Version::NEVER, zeros.clone());
+            if disk.calls() < nth {
+                break;
+            }
+            // As the process leaves it, and as the disk has it after a power cut.
+            let trace = recording.trace();
+            let mut survivors = Survivors::new(Image::default());
+            trace.iter().for_each(|op| survivors.advance(op));
+            let images = [recording.image(), survivors.image(&mut |_| 0)];
+            for (at, image) in images.into_iter().enumerate() {
+                let after = Stepped::open(options(Arc::new(RecordingDisk::new(image)), &clock)).unwrap();
+                let record = after.get(id(1)).unwrap().record;
+                match &answer {
+                    Ok(_) => assert_eq!(record, zeros, "call {nth}, {fault:?}, image {at}: it was acknowledged"),
+                    Err(StoreError::Full { .. }) => {
+                        assert_eq!(record, None, "call {nth}, {fault:?}, image {at}: there was no room");
+                    }
+                    Err(_) => {}
+                }
+            }
+            shown += u64::from(answer.is_ok());
+            refused += u64::from(matches!(answer, Err(StoreError::Full { .. })));
+        }
+        assert!(shown > 0 && refused + shown > 1, "{fault:?}: {shown} acknowledged, {refused} refused");
+    }
 }
 
 /// A closed ledger with some history, and what it holds.
