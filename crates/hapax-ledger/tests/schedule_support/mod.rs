@@ -226,6 +226,11 @@ impl File for PointedFile {
             match due {
                 Some(Trouble::Full) => {
                     self.inner.write_at(&bytes[..bytes.len() / 2], offset)?;
+                    // The other half may be zeros, as what stood there before.
+                    let mut there = vec![0; bytes.len()];
+                    if self.inner.read_at(&mut there, offset)? == bytes.len() && there == bytes {
+                        self.written.fetch_max(last_version(bytes), Ordering::SeqCst);
+                    }
                     return Err(io::ErrorKind::StorageFull.into());
                 }
                 Some(Trouble::Write) => return Err(io::ErrorKind::Other.into()),
