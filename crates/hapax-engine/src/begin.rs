@@ -1,6 +1,6 @@
 //! *Begin*, from the gate to the store, with waiting in between.
 
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 
 use hapax_core::{
     Command, Id, Millis, NextAction, Nonce, Policy, Recorded, RefusalReason, Reply, Token, Verdict, Version,
@@ -44,8 +44,9 @@ pub struct Replayed {
 
 impl Call {
     /// Asks for the right to run it, waiting for another's attempt as long as the policy says.
-    pub async fn begin(self) -> Result<Begun, EngineError> {
-        self.begin_or_unsure().await.map_err(|unsure| unsure.error)
+    #[allow(clippy::manual_async_fn, reason = "an async function keeps its arguments twice, and a call is large")]
+    pub fn begin(self) -> impl Future<Output = Result<Begun, EngineError>> + Send {
+        async move { self.begin_or_unsure().await.map_err(|unsure| unsure.error) }
     }
 
     pub(crate) async fn begin_or_unsure(&self) -> Result<Begun, Unsure> {

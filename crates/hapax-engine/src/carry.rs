@@ -196,9 +196,13 @@ impl Inner {
         if let Some((body, bytes)) = step.put_body.take() {
             Box::pin(self.put_body(id, body, bytes)).await?;
         }
-        let envelope = next.as_deref().map(codec::seal);
+        let mut envelope = next.as_deref().map(codec::seal);
         let mark = self.gate.mark(id);
-        match self.in_time("swap", self.store.swap(id, seen.version, envelope)).await? {
+        let swapped = match self.store.swap_now(id, seen.version, &mut envelope) {
+            Some(at_once) => at_once,
+            None => self.in_time("swap", self.store.swap(id, seen.version, envelope)).await,
+        };
+        match swapped? {
             Swap::Swapped { version, stamp } => Ok(Written::Swapped(self.written(next, version, stamp).marked(mark))),
             Swap::Conflict(snapshot) => Ok(Written::Conflict(self.seen(&snapshot, id)?.marked(mark))),
         }

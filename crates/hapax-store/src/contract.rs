@@ -143,6 +143,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Whoever drops the future before it has answered knows as much as after [`StoreError::Unknown`].
     fn swap<'a>(&'a self, id: &'a Id, expected: Version, next: Option<Envelope>) -> Answer<'a, Swap>;
 
+    /// As [`Store::swap`], by a store that waits for nobody: answered at once, without a future. `None`: nothing was done and
+    /// nothing taken, it is to be asked by `swap`.
+    fn swap_now(&self, _id: &Id, _expected: Version, _next: &mut Option<Envelope>) -> Option<Result<Swap, StoreError>> {
+        None
+    }
+
     /// Set up once this answers: every later change wakes it.
     fn watch<'a>(&'a self, id: &'a Id) -> Answer<'a, Box<dyn Watch>>;
 

@@ -52,6 +52,8 @@ enum Bug {
     BodyNotDropped,
     /// A wrong version is written all the same.
     NoCompare,
+    /// The same, but only where it is asked at once.
+    NoCompareAtOnce,
     /// Opened again, it is empty.
     ForgetsAll,
     /// A call ends in a panic, which must not end the suite.
@@ -155,6 +157,21 @@ impl Store for Broken {
                 }
             }
         })
+    }
+
+    fn swap_now(
+        &self,
+        id: &Id,
+        expected: Version,
+        next: &mut Option<Envelope>,
+    ) -> Option<Result<Swap, hapax_store::StoreError>> {
+        if self.bug != Bug::NoCompareAtOnce {
+            return None;
+        }
+        match self.inner.swap_now(id, expected, next)? {
+            Ok(Swap::Conflict(held)) => self.inner.swap_now(id, held.version, next),
+            answer => Some(answer),
+        }
     }
 
     fn watch<'a>(&'a self, id: &'a Id) -> Answer<'a, Box<dyn Watch>> {
@@ -346,6 +363,11 @@ async fn a_check_with_a_gap_before_the_write() {
 #[tokio::test]
 async fn a_swap_that_never_compares() {
     named(Bug::NoCompare, "swap::a_wrong_version_changes_nothing").await;
+}
+
+#[tokio::test]
+async fn a_swap_that_does_not_compare_where_it_is_asked_at_once() {
+    named(Bug::NoCompareAtOnce, "race::a_first_write_has_one_winner").await;
 }
 
 #[tokio::test]

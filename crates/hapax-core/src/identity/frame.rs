@@ -12,12 +12,14 @@ pub(crate) trait Sink {
     fn pour(&mut self, bytes: &[u8]);
 
     /// One value: its length in eight bytes, little end first, and its bytes.
+    #[inline]
     fn frame(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.pour(bytes);
     }
 
     /// A count or number of fixed width; needs no length of its own.
+    #[inline]
     fn number(&mut self, number: u64) {
         self.pour(&number.to_le_bytes());
     }
@@ -69,6 +71,8 @@ impl Gathered {
 }
 
 impl Sink for Gathered {
+    // Most of what is poured has a length that is known where this is called.
+    #[inline]
     fn pour(&mut self, bytes: &[u8]) {
         if bytes.len() > HELD - self.len {
             self.flush();

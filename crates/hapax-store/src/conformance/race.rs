@@ -12,7 +12,7 @@ use tokio::sync::Barrier;
 use super::{
     check::{Bench, Halt, Outcome},
     sample::{id, ids, number_in, numbered},
-    step::{overwrite, put},
+    step::{overwrite, put, swap},
 };
 use crate::{Seeded, Swap};
 
@@ -26,7 +26,7 @@ pub(super) async fn a_first_write_has_one_winner(bench: Bench) -> Outcome {
             let (store, start) = (Arc::clone(&store), Arc::clone(&start));
             tasks.push(tokio::spawn(async move {
                 start.wait().await;
-                store.swap(&id(round), Version::NEVER, Some(numbered(task))).await
+                swap(store.as_ref(), &id(round), Version::NEVER, Some(numbered(task))).await
             }));
         }
         let mut winners = Vec::new();
@@ -59,7 +59,7 @@ pub(super) async fn each_version_has_one_winner(bench: Bench) -> Outcome {
             let mut held = store.get(&id(1)).await?;
             while (won.len() as u64) < EACH {
                 let next = number_in(held.record.as_ref()).unwrap_or(0) + 1;
-                match store.swap(&id(1), held.version, Some(numbered(next))).await? {
+                match swap(store.as_ref(), &id(1), held.version, Some(numbered(next))).await? {
                     Swap::Swapped { version, .. } => {
                         won.push((held.version, version, next));
                         tokio::task::yield_now().await;
@@ -109,7 +109,7 @@ pub(super) async fn many_ids_at_once(bench: Bench) -> Outcome {
                 let mut held = store.get(&id).await?;
                 loop {
                     let next = number_in(held.record.as_ref()).unwrap_or(0) + 1;
-                    match store.swap(&id, held.version, Some(numbered(next))).await? {
+                    match swap(store.as_ref(), &id, held.version, Some(numbered(next))).await? {
                         Swap::Swapped { .. } => break,
                         Swap::Conflict(current) => held = current,
                     }

@@ -5,7 +5,7 @@ use hapax_core::{Tag, Version};
 use super::{
     check::{Bench, Halt, Outcome},
     sample::{SURFACE, id, ids, numbered, tag},
-    step::{overwrite, put, refused, remove},
+    step::{overwrite, put, refused, remove, swap},
 };
 use crate::{Counted, Envelope, Seeded, Store, Usage};
 
@@ -87,7 +87,7 @@ pub(super) async fn stays_exact_when_many_write(bench: Bench) -> Outcome {
                     2 => Some(of(tag(10), Counted::Record)),
                     _ => Some(of(tag(11), Counted::Record)),
                 };
-                let _ = store.swap(&id, held.version, next).await?;
+                let _ = swap(store.as_ref(), &id, held.version, next).await?;
                 tokio::task::yield_now().await;
             }
             Ok::<(), Halt>(())

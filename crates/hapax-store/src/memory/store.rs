@@ -64,6 +64,16 @@ impl MemoryStore {
         seen(shard.find(id).1, self.clock.now())
     }
 
+    fn checked_write(&self, id: &Id, expected: Version, next: &mut Option<Envelope>) -> Result<Swap, StoreError> {
+        match next.as_ref().map(|record| record.entries.len()) {
+            Some(count) if count > Envelope::MOST_ENTRIES => Err(Self::refuse(format!(
+                "{count} index entries in one record, at most {} are kept",
+                Envelope::MOST_ENTRIES
+            ))),
+            Some(_) | None => Ok(self.write(id, expected, next)),
+        }
+    }
+
     fn write(&self, id: &Id, expected: Version, record: &mut Option<Envelope>) -> Swap {
         let share = record.as_ref().map(Share::of);
         let mut shard = self.shards.of(id).lock();
@@ -150,15 +160,11 @@ impl Store for MemoryStore {
     }
 
     fn swap<'a>(&'a self, id: &'a Id, expected: Version, mut next: Option<Envelope>) -> Answer<'a, Swap> {
-        Box::pin(async move {
-            match next.as_ref().map(|record| record.entries.len()) {
-                Some(count) if count > Envelope::MOST_ENTRIES => Err(Self::refuse(format!(
-                    "{count} index entries in one record, at most {} are kept",
-                    Envelope::MOST_ENTRIES
-                ))),
-                Some(_) | None => Ok(self.write(id, expected, &mut next)),
-            }
-        })
+        Box::pin(async move { self.checked_write(id, expected, &mut next) })
+    }
+
+    fn swap_now(&self, id: &Id, expected: Version, next: &mut Option<Envelope>) -> Option<Result<Swap, StoreError>> {
+        Some(self.checked_write(id, expected, next))
     }
 
     fn watch<'a>(&'a self, id: &'a Id) -> Answer<'a, Box<dyn Watch>> {
