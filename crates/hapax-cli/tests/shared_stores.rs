@@ -356,6 +356,8 @@ fn verify_says_what_a_server_may_promise_and_leaves_nothing_behind() {
         let faults = told["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == "passed").count();
         assert!(faults > 50, "the contract and the faults were tried: {told}");
         assert_eq!(told["promises"].to_string().contains("level full"), level == "basic", "{told}");
+        assert_eq!(told["live"]["woken"], "by_store", "{told}");
+        assert!(told["promises"].to_string().contains("woken by the store, also from another process"), "{told}");
     }
     assert_eq!(redis.say("DBSIZE"), before);
     let schemas = postgres.say("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'hapax%'");
@@ -365,6 +367,33 @@ fn verify_says_what_a_server_may_promise_and_leaves_nothing_behind() {
     let strict = hapax(dir.path(), &["verify", "--store", &redis.url(), "--durability", "durable"]);
     assert_eq!(strict.status.code(), Some(1), "{}", said(&strict));
     assert!(said(&strict).contains("HX0009") && said(&strict).contains("appendonly"), "{}", said(&strict));
+}
+
+/// The address to listen at is out of reach, as behind a pooler: no wake-up comes through, and those who wait read again and
+/// again. A store wakes those of its own process all the same, and so would pass for one that wakes everybody. The server is one
+/// to use, only not one to be promised so much of; and a store of one process is not praised for what it does to others.
+#[test]
+fn verify_does_not_promise_wake_ups_that_come_from_the_clock() {
+    let (postgres, dir) = (Postgres::forgetful(), Dir::new());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = free.local_addr().unwrap();
+    drop(free);
+    let verify = |url: &str| {
+        let output = hapax(dir.path(), &["verify", "--store", url, "--histories", "1", "--json"]);
+        assert!(output.status.success(), "{}", said(&output));
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (told["live"]["woken"].clone(), told["promises"].to_string())
+    };
+    let deaf = format!("postgres://postgres@127.0.0.1:{}/postgres?listen={nobody}", postgres.port());
+    let ((woken, promises), (woken_alone, promises_alone)) = thread::scope(|scope| {
+        let alone = scope.spawn(|| verify("memory:"));
+        (verify(&deaf), alone.join().unwrap())
+    });
+    assert_eq!(woken, "now_and_then", "{promises}");
+    assert!(!promises.contains("woken by the store"), "{promises}");
+    assert!(promises.contains("reading every so often") && promises.contains("?listen="), "{promises}");
+    assert_eq!(woken_alone, "in_process", "{promises_alone}");
+    assert!(promises_alone.contains("one process") && !promises_alone.contains("another process"), "{promises_alone}");
 }
 
 /// Two services share one server, each with names of its own that its URL says; what cannot be such a name is refused, and

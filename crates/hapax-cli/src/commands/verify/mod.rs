@@ -39,7 +39,7 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
     let shown = store::shown(&verify.store);
     let apart = Arc::new(Apart::new(verify.store.clone(), name));
     let failed = |why: String| Failure::SharedStore { url: shown.clone(), why };
-    let (first, _) = apart.open().await.map_err(|error| failed(error.to_string()))?;
+    let (first, room) = apart.open().await.map_err(|error| failed(error.to_string()))?;
     let durability = first.durability();
     if verify.durability == "durable" && durability != Durability::Durable {
         drop(first);
@@ -50,7 +50,7 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
         eprintln!("trying {shown}, under names that begin with {}", apart.name());
     }
     let tried = tokio::select! {
-        tried = try_it(&verify, &apart, first) => Some(tried),
+        tried = try_it(&verify, &apart, room, first) => Some(tried),
         _ = tokio::signal::ctrl_c() => None,
     };
     // Whatever became of it, nothing stays behind.
@@ -78,7 +78,7 @@ struct Tried {
     live: live::Live,
 }
 
-async fn try_it(verify: &Verify, apart: &Arc<Apart>, first: Arc<dyn Store>) -> Tried {
+async fn try_it(verify: &Verify, apart: &Arc<Apart>, room: u32, first: Arc<dyn Store>) -> Tried {
     let level = first.level();
     let corner = Arc::new(Corner::new(Arc::clone(apart)));
     let say = |words: &str| {
@@ -90,7 +90,7 @@ async fn try_it(verify: &Verify, apart: &Arc<Apart>, first: Arc<dyn Store>) -> T
     let suite = conformance::run(corner.clone()).await;
     say("lost answers, late writes, broken connections …");
     let faults = conformance::run_faulty(corner, verify.seed, verify.histories.into()).await;
-    let live = live::run(first).await;
+    let live = live::run(apart, room, first).await;
     Tried { level, suite, faults, live }
 }
 
@@ -111,9 +111,9 @@ impl Tried {
             "level": words::level(self.level), "checks": checks, "erased": erased,
             "live": {
                 "problem": self.live.problem, "read_us": self.live.read_us, "write_us": self.live.write_us,
-                "wake_us": self.live.wake_us,
+                "wake_us": self.live.wake_us, "woken": self.live.woken.map(live::Woken::name),
             },
-            "promises": words::promises(durability, self.level, self.failures() == 0),
+            "promises": words::promises(self, durability),
         })
     }
 }

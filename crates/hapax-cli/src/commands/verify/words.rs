@@ -3,7 +3,7 @@
 use hapax::{Durability, conformance};
 use hapax_store::Level;
 
-use super::Tried;
+use super::{Tried, live::Woken};
 
 pub(super) const fn level(level: Level) -> &'static str {
     match level {
@@ -13,15 +13,28 @@ pub(super) const fn level(level: Level) -> &'static str {
 }
 
 /// What may be relied on, one sentence each.
-pub(super) fn promises(durability: &Durability, held: Level, passed: bool) -> Vec<String> {
-    if !passed {
+pub(super) fn promises(tried: &Tried, durability: &Durability) -> Vec<String> {
+    let Some(woken) = tried.live.woken.filter(|_| tried.failures() == 0) else {
         return vec!["Nothing: it does not keep the contract that all promises rest on.".to_owned()];
-    }
+    };
     let mut said = vec![
-        "One key runs once, whoever asks, from however many processes.".to_owned(),
+        match woken {
+            Woken::ByStore | Woken::NowAndThen => "One key runs once, whoever asks, from however many processes.",
+            Woken::InProcess => "One key runs once, whoever asks, in the one process that has this store.",
+        }
+        .to_owned(),
         "A write whose answer is lost is recognised; a write that lands late changes nothing.".to_owned(),
-        "Whoever waits is woken by the store, also from another process.".to_owned(),
     ];
+    said.push(match woken {
+        Woken::ByStore => "Whoever waits is woken by the store, also from another process.".to_owned(),
+        Woken::InProcess => "Whoever waits is woken by the store.".to_owned(),
+        Woken::NowAndThen => format!(
+            "Whoever waits for another process finds out by reading every so often, here {} after the write: the store's \
+             wake-ups do not come through. Let this user subscribe (docs/stores.md says to what), and give an address that is no \
+             pooler's; of PostgreSQL, ?listen=HOST:PORT past it.",
+            ms(tried.live.wake_us)
+        ),
+    });
     said.push(match durability {
         Durability::Durable => {
             "What was acknowledged is still there after the server's process is killed and its machine loses power, if its \
@@ -34,7 +47,7 @@ pub(super) fn promises(durability: &Durability, held: Level, passed: bool) -> Ve
              allows it by name (best_effort)."
         ),
     });
-    match held {
+    match tried.level {
         Level::Full => {}
         Level::Basic => said.push(
             "Operations, joining, activities, memos and the bus guard run here. Groups, the queue and a run's effects need a \
@@ -70,7 +83,7 @@ pub(super) fn report(tried: &Tried, shown: &str, durability: &Durability) -> Str
     }
     line(String::new());
     line("What may be relied on:".to_owned());
-    for promise in promises(durability, tried.level, tried.failures() == 0) {
+    for promise in promises(tried, durability) {
         line(format!("- {promise}"));
     }
     line(String::new());
