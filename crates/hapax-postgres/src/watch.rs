@@ -37,36 +37,44 @@ const FIRST: Duration = Duration::from_secs(2);
 impl PostgresStore {
     pub(crate) async fn watch_it(&self, id: Id) -> Result<Box<dyn Watch>, StoreError> {
         let waiter = self.waiters.join(id);
-        let mut up = self.listening();
-        let _without_it = timeout(FIRST, up.wait_for(|up| *up)).await.is_ok();
+        if let Some(mut up) = self.start_listening() {
+            let _without_it = timeout(FIRST, up.wait_for(Option::is_some)).await.is_ok();
+        }
         mark(&self.pool, &[id]).await?;
         Ok(Box::new(waiter))
     }
 
-    /// Starts to listen at the first call: before that there may be no runtime to do it on.
-    fn listening(&self) -> watch::Receiver<bool> {
+    /// At the first call: before that there may be no runtime to do it on. Only who begins it waits for it; whoever comes
+    /// while nobody listens is woken once somebody does.
+    fn start_listening(&self) -> Option<watch::Receiver<Option<bool>>> {
         let mut listener = self.listener.lock();
-        listener
-            .get_or_insert_with(|| {
-                let (up, seen) = watch::channel(false);
-                let ear = Ear {
-                    pool: Arc::clone(&self.pool),
-                    reach: self.listen.clone(),
-                    channel: self.channel.clone(),
-                    waiters: Arc::downgrade(&self.waiters),
-                    up,
-                };
-                Listener { seen, task: tokio::spawn(ear.listen()) }
-            })
-            .seen
-            .clone()
+        if listener.is_some() {
+            return None;
+        }
+        let (up, seen) = watch::channel(None);
+        let ear = Ear {
+            pool: Arc::clone(&self.pool),
+            reach: self.listen.clone(),
+            channel: self.channel.clone(),
+            waiters: Arc::downgrade(&self.waiters),
+            up,
+        };
+        *listener = Some(Listener { up: seen.clone(), task: tokio::spawn(ear.listen()) });
+        Some(seen)
+    }
+
+    /// Whether the server tells this process of changes that it waits for; if not, it reads now and then.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn listens(&self) -> bool {
+        self.listener.lock().as_ref().is_some_and(|listener| *listener.up.borrow() == Some(true))
     }
 }
 
 /// Ends with the store.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    seen: watch::Receiver<bool>,
+    up: watch::Receiver<Option<bool>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -81,16 +89,32 @@ struct Ear {
     reach: Reach,
     channel: String,
     waiters: Weak<Waiters>,
-    up: watch::Sender<bool>,
+    /// `None` until the first attempt has ended.
+    up: watch::Sender<Option<bool>>,
 }
 
 impl Ear {
     async fn listen(self) {
-        loop {
-            self.session().await;
-            self.up.send_replace(false);
+        let sessions = async {
+            loop {
+                self.session().await;
+                self.up.send_replace(Some(false));
+                tokio::time::sleep(WITHOUT).await;
+            }
+        };
+        tokio::select! {
+            () = sessions => {}
+            () = self.wake_without() => {}
+        }
+    }
+
+    /// Also while a session is on its way, which may take long. Ends with the store.
+    async fn wake_without(&self) {
+        let mut up = self.up.subscribe();
+        while up.wait_for(|up| *up != Some(true)).await.is_ok() {
             let Some(waiters) = self.waiters.upgrade() else { return };
             waiters.wake_all();
+            drop(waiters);
             tokio::time::sleep(WITHOUT).await;
         }
     }
@@ -118,7 +142,7 @@ impl Ear {
         if !matches!(timeout(FIRST, client.batch_execute(&listen)).await, Ok(Ok(()))) || !self.mark_all().await {
             return;
         }
-        self.up.send_replace(true);
+        self.up.send_replace(Some(true));
         // What changed while nobody listened.
         if let Some(waiters) = self.waiters.upgrade() {
             waiters.wake_all();

@@ -349,8 +349,12 @@ async fn no_error_shows_the_password() {
     }
 }
 
+/// How often whoever waits reads while nobody listens.
+const NOW_AND_THEN: Duration = Duration::from_millis(250);
+
 /// A pooler hands each statement to another session, so nobody hears what `LISTEN` was said to. The URL says where to listen
-/// instead; when that way is cut, whoever waits comes to see the change all the same.
+/// instead; when that way is cut, whoever waits comes to see the change all the same. When it is open again, changes
+/// are told as quickly as before.
 #[tokio::test]
 async fn behind_a_pooler_wake_ups_come_by_the_way_that_the_url_says() {
     let postgres = Postgres::forgetful();
@@ -365,7 +369,58 @@ async fn behind_a_pooler_wake_ups_come_by_the_way_that_the_url_says() {
     let (version, _) = put(&other, &id(1), Version::NEVER, Some(numbered(1))).await;
     tokio::time::timeout(Duration::from_secs(20), watch.changed()).await.expect("woken");
     direct.down();
-    put(&other, &id(1), version, Some(numbered(2))).await;
+    let (mut version, _) = put(&other, &id(1), version, Some(numbered(2))).await;
     tokio::time::timeout(Duration::from_secs(20), watch.changed()).await.expect("woken to read for itself");
     assert_eq!(number_in(store.get(&id(1)).await.unwrap().record.as_ref()), Some(2));
+    accidents::eventually("nobody listens", async || !store.listens()).await;
+
+    direct.mend();
+    accidents::eventually("somebody listens again", async || store.listens()).await;
+    // Whoever waits is woken once when it is back, and not now and then any more.
+    while tokio::time::timeout(3 * NOW_AND_THEN, watch.changed()).await.is_ok() {}
+    assert!(store.listens(), "the way is open");
+    let mut took = Vec::new();
+    for number in 3..12 {
+        (version, _) = put(&other, &id(1), version, Some(numbered(number))).await;
+        let written = tokio::time::Instant::now();
+        tokio::time::timeout(Duration::from_secs(20), watch.changed()).await.expect("woken by the write");
+        took.push(written.elapsed());
+    }
+    took.sort();
+    assert!(took[took.len() / 2] < NOW_AND_THEN / 2, "as slow as without it: {took:?}");
+}
+
+/// Where nobody can listen, that costs whoever waits nothing: only the first waits for the session, and only until it is
+/// known to have failed.
+#[tokio::test]
+async fn while_nobody_can_listen_a_watch_begins_at_once() {
+    let postgres = Postgres::forgetful();
+    let direct = Proxy::before(postgres.port()).await;
+    direct.down();
+    let url = format!("{}?listen=127.0.0.1:{}", postgres.url(), direct.port());
+    let store = PostgresStore::open(url).await.unwrap();
+    let (began, mut watches) = (tokio::time::Instant::now(), Vec::new());
+    for number in 0..6 {
+        watches.push(store.watch(&id(number)).await.unwrap());
+    }
+    let took = began.elapsed();
+    assert!(!store.listens() && took < Duration::from_secs(2), "six took {took:?}");
+    // The server is there, and keeps its silence: the first waits a moment for it, the others do not, and are woken to read
+    // for themselves long before that attempt has ended.
+    direct.mend();
+    direct.hold();
+    let url = format!("{}?listen=127.0.0.1:{}", postgres.url(), direct.port());
+    let options = Options::new(url).connect_timeout(Duration::from_secs(600));
+    let store = PostgresStore::open_with(options).await.unwrap();
+    watches.push(store.watch(&id(10)).await.unwrap());
+    let began = tokio::time::Instant::now();
+    for number in 11..16 {
+        watches.push(store.watch(&id(number)).await.unwrap());
+    }
+    let took = began.elapsed();
+    assert!(!store.listens() && took < Duration::from_secs(2), "five took {took:?}");
+    let mut last = watches.pop().unwrap();
+    for _ in 0..3 {
+        tokio::time::timeout(Duration::from_secs(60), last.changed()).await.expect("woken now and then");
+    }
 }
