@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Effect, Id, Millis, Nonce, Outcome, Policy, Preset, Recorded, Replay, Tag, Verdict,
+    Body, Effect, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, Replay, Tag, Verdict,
     command::{Admit, Begin},
     record::About,
 };
@@ -92,6 +92,43 @@ async fn a_transaction_that_is_rolled_back_leaves_neither_effect_nor_record() {
         panic!("{told:?}")
     };
     assert_eq!(outcome, Outcome::success("paid"));
+}
+
+/// The account is empty, and stays so: it is refused for good. Rolled back, nobody has refused anything; committed, whoever
+/// comes again gets the same refusal, in a transaction and by an engine, and nobody pays.
+#[tokio::test]
+async fn a_refusal_for_good_is_given_again_once_it_is_committed() {
+    let (_postgres, store, mut client) = with_payments().await;
+    let (inside, engine) = (store.transactional(), accidents::engine(store.clone()));
+    let id = accidents::call(&engine, "order").id().unwrap();
+    for (seed, commits) in [(1, false), (2, true)] {
+        let work = client.transaction().await.unwrap();
+        let entered = inside.begin(&work, policy(), id, begin(seed)).await.unwrap();
+        let Entered::Execute(deed) = entered else { panic!("{entered:?}") };
+        deed.reject(&work, refusal()).await.unwrap();
+        if commits {
+            work.commit().await.unwrap();
+        } else {
+            work.rollback().await.unwrap();
+        }
+        assert_eq!(store.get(&id).await.unwrap().record.is_some(), commits);
+    }
+    let work = client.transaction().await.unwrap();
+    let told = inside.begin(&work, policy(), id, begin(3)).await.unwrap();
+    let Entered::Told(Verdict::Replay(replay)) = told else { panic!("{told:?}") };
+    assert!(is_refusal(&replay), "{replay:?}");
+    work.rollback().await.unwrap();
+    let told = accidents::call(&engine, "order").begin().await.unwrap();
+    assert!(matches!(&told, Begun::Replay(told) if is_refusal(&told.replay)), "{told:?}");
+    assert_eq!(payments(&client).await, 0);
+}
+
+pub(crate) fn refusal() -> Outcome {
+    Outcome::new(OutcomeClass::FinalFailure, Body::Inline("no money".into()))
+}
+
+pub(crate) fn is_refusal(replay: &Replay) -> bool {
+    replay.rejected && matches!(&replay.answer, Recorded::Whole(outcome) if *outcome == refusal())
 }
 
 /// The server is killed after the payment and its record were written and before they were committed.

@@ -9,7 +9,7 @@ use hapax_store::Store;
 use hapax_testkit::{Postgres, accidents};
 use sqlx::{Connection, Executor, PgConnection};
 
-use crate::transactional::{PAY, begin, of, policy};
+use crate::transactional::{PAY, begin, is_refusal, of, policy, refusal};
 
 async fn with_payments(postgres: &Postgres) -> (Arc<PostgresStore>, PgConnection) {
     let store = Arc::new(PostgresStore::open(postgres.url()).await.unwrap());
@@ -52,6 +52,32 @@ async fn payment_and_record_commit_together_or_not_at_all_by_sqlx() {
         panic!("{told:?}")
     };
     assert_eq!(outcome, Outcome::success("paid"));
+}
+
+/// Refused for good: rolled back, nobody has refused anything; committed, whoever comes again gets the same refusal.
+#[tokio::test]
+async fn a_refusal_for_good_is_given_again_once_it_is_committed_by_sqlx() {
+    let postgres = Postgres::forgetful();
+    let (store, mut connection) = with_payments(&postgres).await;
+    let inside = store.transactional();
+    for (seed, commits) in [(1, false), (2, true)] {
+        let mut work = connection.begin().await.unwrap();
+        let entered = inside.begin(&mut *work, policy(), of(1), begin(seed)).await.unwrap();
+        let Entered::Execute(deed) = entered else { panic!("{entered:?}") };
+        deed.reject(&mut *work, refusal()).await.unwrap();
+        if commits {
+            work.commit().await.unwrap();
+        } else {
+            work.rollback().await.unwrap();
+        }
+        assert_eq!(store.get(&of(1)).await.unwrap().record.is_some(), commits);
+    }
+    let mut work = connection.begin().await.unwrap();
+    let told = inside.begin(&mut *work, policy(), of(1), begin(3)).await.unwrap();
+    let Entered::Told(Verdict::Replay(replay)) = told else { panic!("{told:?}") };
+    assert!(is_refusal(&replay), "{replay:?}");
+    work.rollback().await.unwrap();
+    assert_eq!(payments(&mut connection).await, 0);
 }
 
 /// The server is killed after the payment and its record were written and before they were committed. Neither is there when
