@@ -36,8 +36,8 @@ pub use payload::Payload;
 pub use policy::{Policy, Preset};
 pub use record::{Record, State, StateName};
 pub use rules::{
-    Current, Moment, Step, Waiting, Window, Windows, Write, apply, as_read, final_answer, judge_waiter, kept_for,
-    lease_end, window_end, windows,
+    Current, Moment, Step, Waiting, Window, Windows, Write, apply, as_read, ending, final_answer, judge_waiter,
+    kept_for, lease_end, window_end, windows,
 };
 pub use ties::{Compensation, CompensationInput, Honoured, Ties, group_tag};
 pub use time::{Anchor, Millis, Span, Stamp, WallMillis};

@@ -19,9 +19,9 @@ pub enum OutcomeClass {
     RetryableFailure,
     /// Nothing happened, and nothing should be remembered.
     NotRecordable,
-    /// Turned away before the effect.
+    /// Turned away. Before the start nothing happened; after it nobody knows.
     NotAdmitted,
-    /// Given up before the effect.
+    /// Given up. Before the start nothing happened; after it nobody knows.
     Cancelled,
     /// Nobody can say whether it happened.
     Unknown,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
 mod beat_rules;
+mod dispositions;
 mod group_rules;
 mod identity_canonical;
 mod identity_fingerprint;

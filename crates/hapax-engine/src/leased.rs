@@ -29,7 +29,7 @@ impl Ticket {
     /// Says how the attempt ended. An outcome that the store cannot take now is offered again in the background: late it
     /// is taken as well, unless somebody has decided.
     pub async fn settle(&self, engine: &Engine, outcome: Outcome) -> Settled {
-        let stepped = self.finish(engine, outcome.clone()).await;
+        let stepped = self.finish_as(engine, &outcome).await;
         if let Err(EngineError::Store(error)) = &stepped
             && error.may_pass()
         {
@@ -78,7 +78,7 @@ impl Engine {
                 waited += wait;
                 wait = wait.saturating_mul(2).min(Duration::from_secs(5));
                 let Some(inner) = engine.upgrade() else { return };
-                match ticket.finish(&Engine { inner }, outcome.clone()).await {
+                match ticket.finish_as(&Engine { inner }, &outcome).await {
                     Err(EngineError::Store(error)) if error.may_pass() => {}
                     Ok(_) | Err(_) => return,
                 }

@@ -164,7 +164,7 @@ impl Engine {
                 && error.may_pass()
             {
                 // A lease that stays when it is over would wait for an operator, for nothing.
-                self.offer_later(ticket, Outcome::new(OutcomeClass::Cancelled, Body::Empty));
+                self.offer_later(ticket, Outcome::new(OutcomeClass::NotRecordable, Body::Empty));
             }
             return None;
         }

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Command, Id, Millis, Outcome, OutcomeClass, Policy, Reply, Token, Version,
+    Command, Id, Millis, Outcome, Policy, Reply, Token, Version,
     command::{Conflict, Done, Refused, Release},
-    policy::Disposition,
+    ending,
     record::About,
 };
 use tokio::time::Instant;
@@ -35,6 +35,12 @@ impl Stepped {
     #[must_use]
     pub const fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
+    }
+
+    /// It was given back for not having started, and somebody with the same token had started it meanwhile: then its end
+    /// is said in another way. What has started stays so, so that happens once.
+    const fn found_it_started(&self) -> bool {
+        matches!(self, Self::Refused(Refused::AlreadyStarted))
     }
 
     pub(crate) fn of(reply: Reply) -> Self {
@@ -107,12 +113,22 @@ impl Engine {
         &self,
         policy: &Policy,
         id: &Id,
-        seen: Seen,
+        mut seen: Seen,
         token: Token,
         outcome: Outcome,
     ) -> Result<Stepped, EngineError> {
-        let command = self.inner.laid_out_ending(policy, id, ending(policy, token, outcome)).await?;
-        self.step_under(policy, id, seen, command).await
+        let about = seen.about();
+        loop {
+            let said = ending(policy, seen.record.as_deref(), token, &outcome);
+            let said = self.inner.laid_out_ending(policy, id, said).await?;
+            let carried =
+                self.inner.carry(policy, id, seen, &about, &said).await.map_err(hapax_store::StoreError::from)?;
+            let stepped = Stepped::of(carried.reply);
+            if !stepped.found_it_started() {
+                return Ok(stepped);
+            }
+            seen = carried.seen;
+        }
     }
 
     async fn step(&self, id: &Id, command: Command) -> Result<Stepped, EngineError> {
@@ -130,20 +146,6 @@ impl Engine {
         let carried =
             self.inner.carry(policy, id, seen, &about, &command).await.map_err(hapax_store::StoreError::from)?;
         Ok(Stepped::of(carried.reply))
-    }
-}
-
-/// The command that ends an attempt with an outcome of this class.
-pub(crate) fn ending(policy: &Policy, token: Token, outcome: Outcome) -> Command {
-    // A release after the start is the owner's word that nothing happened; before it, the word costs nothing.
-    match policy.disposition(outcome.class, true) {
-        Disposition::Complete => Command::Complete { token, outcome },
-        Disposition::Reject => Command::Reject { token, outcome },
-        Disposition::Fail => Command::Fail { token, outcome },
-        Disposition::FailUnknown => {
-            Command::Fail { token, outcome: Outcome { class: OutcomeClass::Unknown, ..outcome } }
-        }
-        Disposition::Release => Command::Release { token, why: Release::NoEffect },
     }
 }
 
@@ -186,9 +188,19 @@ impl Ticket {
 
     /// As [`Engine::finish`], without reading first: one swap against the version this ticket holds.
     pub async fn finish(&self, engine: &Engine, outcome: Outcome) -> Result<Stepped, EngineError> {
-        let ending = ending(&self.policy, self.token, outcome);
-        let ending = engine.inner.laid_out_ending(&self.policy, &self.id, ending).await?;
-        self.carry(&engine.inner, &ending).await
+        self.finish_as(engine, &outcome).await
+    }
+
+    /// The outcome is lent: whoever has to offer it again keeps it.
+    pub(crate) async fn finish_as(&self, engine: &Engine, outcome: &Outcome) -> Result<Stepped, EngineError> {
+        loop {
+            let said = ending(&self.policy, self.held.seen.lock().record.as_deref(), self.token, outcome);
+            let said = engine.inner.laid_out_ending(&self.policy, &self.id, said).await?;
+            let stepped = self.carry(&engine.inner, &said).await?;
+            if !stepped.found_it_started() {
+                return Ok(stepped);
+            }
+        }
     }
 
     async fn laid_out(&self, inner: &Inner, outcome: Outcome) -> Result<Outcome, EngineError> {

@@ -9,6 +9,7 @@ mod cases;
 mod content;
 mod crowd;
 mod doubt;
+mod finishing;
 mod gate;
 mod histories;
 mod invariants;

@@ -287,15 +287,18 @@ impl Policy {
         matches!((self.on_mismatch, self.fingerprint.mode), (OnMismatch::Reject, FingerprintMode::Enforce))
     }
 
-    /// Which class goes where.
+    /// Which class goes where; `started`: the effect may have been under way.
     #[must_use]
     pub const fn disposition(&self, class: OutcomeClass, started: bool) -> Disposition {
         let treatment = match class {
             OutcomeClass::Success => return Disposition::Complete,
-            OutcomeClass::NotRecordable | OutcomeClass::NotAdmitted | OutcomeClass::Cancelled => {
-                return Disposition::Release;
+            // The owner's word that nothing happened, which counts after the start too.
+            OutcomeClass::NotRecordable => return Disposition::Release,
+            OutcomeClass::NotAdmitted | OutcomeClass::Cancelled if !started => return Disposition::Release,
+            // Breaking off says nothing about what was under way by then.
+            OutcomeClass::NotAdmitted | OutcomeClass::Cancelled | OutcomeClass::Unknown => {
+                return Disposition::FailUnknown;
             }
-            OutcomeClass::Unknown => return Disposition::FailUnknown,
             OutcomeClass::FinalFailure => self.final_failure,
             OutcomeClass::RetryableFailure => self.retryable_failure,
         };

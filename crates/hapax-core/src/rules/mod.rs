@@ -4,6 +4,7 @@
 //! time; it returns what to write, what to answer and what to tell. Carrying that out is the caller's work.
 
 mod begin;
+mod ending;
 mod finish;
 mod give_back;
 mod lease;
@@ -25,6 +26,7 @@ use crate::{
 };
 
 pub use begin::{Waiting, final_answer, judge_waiter};
+pub use ending::ending;
 pub use read::{as_read, lease_end};
 pub use windows::{Window, Windows, kept_for, window_end, windows};
 

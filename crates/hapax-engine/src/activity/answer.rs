@@ -170,8 +170,11 @@ impl Classify for Failed {
             Self::Answer { class, .. } => match class {
                 OutcomeClass::FinalFailure => Failure::Final,
                 OutcomeClass::RetryableFailure => Failure::Retryable,
-                OutcomeClass::NotRecordable | OutcomeClass::NotAdmitted | OutcomeClass::Cancelled => Failure::NoEffect,
-                OutcomeClass::Success | OutcomeClass::Unknown => Failure::Unknown,
+                OutcomeClass::NotRecordable => Failure::NoEffect,
+                // It had started by the time that there was an answer.
+                OutcomeClass::Success | OutcomeClass::NotAdmitted | OutcomeClass::Cancelled | OutcomeClass::Unknown => {
+                    Failure::Unknown
+                }
             },
             Self::None(NoAnswer::NotSent(_)) => Failure::NoEffect,
             Self::None(NoAnswer::Lost(_)) => Failure::Unknown,

@@ -322,12 +322,12 @@ fn failed(error: OnceError<Failed>) -> Result<Performed, ActivityError> {
     match error {
         OnceError::Failed(Failed::Answer { answer, class, attempt }) => match class {
             hapax_core::OutcomeClass::FinalFailure => Ok(Performed { answer, replayed: false, joined: false, attempt }),
-            hapax_core::OutcomeClass::Unknown => Err(ActivityError::Unknown(answer)),
+            hapax_core::OutcomeClass::Unknown
+            | hapax_core::OutcomeClass::NotAdmitted
+            | hapax_core::OutcomeClass::Cancelled => Err(ActivityError::Unknown(answer)),
             hapax_core::OutcomeClass::Success
             | hapax_core::OutcomeClass::RetryableFailure
-            | hapax_core::OutcomeClass::NotRecordable
-            | hapax_core::OutcomeClass::NotAdmitted
-            | hapax_core::OutcomeClass::Cancelled => Err(ActivityError::Retryable(answer)),
+            | hapax_core::OutcomeClass::NotRecordable => Err(ActivityError::Retryable(answer)),
         },
         OnceError::Failed(Failed::None(none)) => Err(ActivityError::NoAnswer(none)),
         OnceError::Rejected { message, attempt, joined } => match serde_json::from_str(&message) {
