@@ -197,8 +197,20 @@ fn execute(policy: &Policy, before: &Before<'_>, begin: &Begin, run: Run, moment
             let mut record = held.clone();
             let was_started = match (&held.state, held.attempt.end) {
                 (State::Pending(pending), _) => pending.started,
-                (_, End::Lapsed { started }) => started,
-                (_, _) => true,
+                (
+                    State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_),
+                    end,
+                ) => match end {
+                    End::Lapsed { started } => started,
+                    End::Running
+                    | End::Completed
+                    | End::Rejected
+                    | End::Failed
+                    | End::FailedUnknown
+                    | End::Released
+                    | End::Resolved
+                    | End::TakenOver => true,
+                },
             };
             record.state = State::Pending(Pending { started: was_started || begin.started, lease });
             record.attempt.end = End::Running;
