@@ -290,7 +290,7 @@ impl Inner {
             Ok(running) => (Admit::Yes, running),
             Err(()) => (refused(RefusalReason::Admission), None),
         };
-        let kept = match self.quotas.take(&prepared.scope) {
+        let kept = match self.quotas.take(&prepared.policy, &prepared.scope) {
             Some(place) => Ok(place),
             None => Box::pin(self.quotas.keep(self, &prepared.policy, &prepared.scope, room)).await?,
         };

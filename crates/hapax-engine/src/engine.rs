@@ -393,6 +393,7 @@ impl Engine {
     pub fn reload(&self, policies: Policies) {
         *self.inner.policies.write() = Arc::new(policies);
         self.inner.gate.clear();
+        self.inner.quotas.ask_anew();
     }
 }
 

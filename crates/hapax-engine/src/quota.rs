@@ -31,6 +31,8 @@ pub(crate) struct Quotas {
 #[derive(Debug, Default)]
 struct Account {
     left: u64,
+    /// The limit that this is left of: under another one the store is asked.
+    limit: u64,
     /// Granted, and not yet known to be written or not.
     open: u64,
     /// Granted in all.
@@ -142,7 +144,7 @@ impl Quotas {
         if tombstones_full(policy, surface, tenant, left_for_this) {
             return Ok(Err(Full::Tombstones));
         }
-        let limits = [policy.capacity.max_records, policy.capacity.per_tenant];
+        let limits = limits_of(policy);
         let mut accounts = self.accounts.lock();
         let mut room = [0; 2];
         for (at, usage) in [surface, tenant].into_iter().enumerate() {
@@ -153,21 +155,22 @@ impl Quotas {
         if room.contains(&0) {
             return Ok(Err(Full::Records));
         }
-        for (tag, room) in tags.into_iter().zip(room) {
+        for ((tag, room), limit) in tags.into_iter().zip(room).zip(limits) {
             // Half of what is there may be used before the store is asked again; near the limit it is asked each time.
             let account = accounts.entry(tag).or_default();
             account.left = (room - 1) / 2;
+            account.limit = limit;
             account.grant();
         }
         Ok(Ok(Place { quotas: self, tags }))
     }
 
     /// Reserves room for one more record, if what the store last said leaves any.
-    pub(crate) fn take(&self, about: &About) -> Option<Place<'_>> {
+    pub(crate) fn take(&self, policy: &Policy, about: &About) -> Option<Place<'_>> {
         let tags = [about.surface_tag, about.tenant_tag];
         let mut accounts = self.accounts.lock();
-        if tags.iter().any(|tag| accounts.get(tag).is_none_or(|account| account.left == 0)) {
-            return None;
+        for (tag, limit) in tags.iter().zip(limits_of(policy)) {
+            accounts.get(tag).filter(|account| account.left > 0 && account.limit == limit)?;
         }
         for tag in tags {
             let account = accounts.entry(tag).or_default();
@@ -176,6 +179,18 @@ impl Quotas {
         }
         Some(Place { quotas: self, tags })
     }
+
+    /// What the store last said was judged by limits that no longer hold.
+    pub(crate) fn ask_anew(&self) {
+        for account in self.accounts.lock().values_mut() {
+            account.left = 0;
+        }
+    }
+}
+
+/// How many records the surface and one tenant may keep.
+const fn limits_of(policy: &Policy) -> [u64; 2] {
+    [policy.capacity.max_records, policy.capacity.per_tenant]
 }
 
 impl Inner {
@@ -186,7 +201,7 @@ impl Inner {
         about: &About,
     ) -> Result<Result<Place<'_>, NoRoom>, StoreError> {
         let most = policy.capacity.per_tenant;
-        if let Some(place) = self.quotas.take(about) {
+        if let Some(place) = self.quotas.take(policy, about) {
             return Ok(Ok(place));
         }
         let no_room = |_full| NoRoom { surface: about.surface.to_string(), most };

@@ -6,9 +6,10 @@ use std::{sync::Arc, time::Duration};
 use crate::support::*;
 use hapax_core::{
     Effect, Millis, Outcome, OutcomeClass, Policy, RefusalReason, Span, StateName,
+    identity::Surface,
     policy::{Admission, Capacity, OnFull},
 };
-use hapax_engine::{Call, Engine, OnceError, Wait};
+use hapax_engine::{Call, Engine, OnceError, Policies, Wait};
 
 fn at_most(max_records: u64, per_tenant: u64, on_full: OnFull) -> Policy {
     policy(|policy| {
@@ -347,4 +348,23 @@ async fn making_room_does_not_use_up_ones_own_admission() {
         let given = pay(of(&engine, "acme", key), "v").await;
         assert!(given.is_ok(), "{given:?}");
     }
+}
+
+/// The limit is lowered while there was room for hundreds more: it holds from the next request on, also where a call that was
+/// made before the reload comes after it.
+#[tokio::test(start_paused = true)]
+async fn a_lowered_limit_holds_at_once() {
+    let world = World::new();
+    let engine = world.engine_with(at_most(1_000, 1_000, OnFull::RejectNew));
+    assert!(pay(of(&engine, "acme", 0), "v").await.is_ok());
+    let made_before = of(&engine, "acme", 1);
+    let mut policies = Policies::default();
+    policies.set(Surface::new("pay").unwrap(), at_most(5, 5, OnFull::RejectNew)).unwrap();
+    engine.reload(policies);
+    assert!(pay(made_before, "v").await.is_ok());
+    let mut kept = 2;
+    for key in 2..500 {
+        kept += usize::from(pay(of(&engine, "acme", key), "v").await.is_ok());
+    }
+    assert_eq!(kept, 5);
 }
