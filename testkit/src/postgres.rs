@@ -55,6 +55,20 @@ impl Postgres {
         Self::launch(&["fsync=off", "autovacuum=off"], false)
     }
 
+    /// Quick and forgetful, with a user `app` who may make a schema and is asked for this password, by SCRAM. All others are
+    /// let in as ever.
+    pub fn with_password(password: &str) -> Self {
+        let dir = Self::fresh();
+        let (rules, own) = (dir.join("data/pg_hba.conf"), "host all app 127.0.0.1/32 scram-sha-256\n");
+        // The first line that fits is the one that counts.
+        let others = fs::read_to_string(&rules).unwrap();
+        fs::write(&rules, format!("{own}{others}")).unwrap();
+        let postgres = Self::on(dir, &["fsync=off", "autovacuum=off"], false);
+        postgres.say(&format!("CREATE ROLE app LOGIN PASSWORD '{password}'"));
+        postgres.say("GRANT CREATE ON DATABASE postgres TO app");
+        postgres
+    }
+
     /// With a clock that can be moved; what it writes is not synced.
     pub fn with_clock() -> Self {
         Self::launch(&["fsync=off"], true)
@@ -86,6 +100,11 @@ impl Postgres {
     }
 
     fn launch(settings: &[&str], faked: bool) -> Self {
+        Self::on(Self::fresh(), settings, faked)
+    }
+
+    /// The data of an empty cluster.
+    fn fresh() -> TempDir {
         let dir = TempDir::new("postgres");
         let (data, root) = (dir.join("data"), is_root());
         // Making a cluster costs a second of work, a copy of one a tenth of it.
@@ -94,7 +113,7 @@ impl Postgres {
         if root {
             run(Command::new("chown").arg("-R").arg(USER).arg(dir.path()));
         }
-        Self::on(dir, settings, faked)
+        dir
     }
 
     /// On the data that lies in this directory.

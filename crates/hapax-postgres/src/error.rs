@@ -10,9 +10,12 @@ pub enum OpenError {
         "this is not a PostgreSQL URL: {reason}; write postgres://[user[:password]@]host[:port][,host…]/database[?schema=…][&listen=host:port] [HX0130]"
     )]
     Url { reason: String },
-    /// It does not answer, or does not let us in.
+    /// It does not answer.
     #[error("{server} cannot be reached: {reason} [HX0131]")]
     Unreachable { server: String, reason: String },
+    /// It answers, and wants another user or password.
+    #[error("{server} does not let us in: {reason} [HX0131]")]
+    Denied { server: String, reason: String },
     /// It answers, and is not what is needed.
     #[error("{server} cannot be used: {reason} [HX0132]")]
     Server { server: String, reason: String },
@@ -22,6 +25,13 @@ pub enum OpenError {
     Newer { server: String, schema: String, found: i32, known: i32 },
     #[error("{0} [HX0131]")]
     Store(#[from] StoreError),
+}
+
+/// Why there is no first session.
+pub(crate) fn first_error(server: &str, error: &Error) -> OpenError {
+    let (server, reason) = (server.to_owned(), format!("{}; {}", shown(error), next_step(error)));
+    let denied = lacks_password(error) || error.code().is_some_and(|code| code.code().starts_with("28"));
+    if denied { OpenError::Denied { server, reason } } else { OpenError::Unreachable { server, reason } }
 }
 
 /// What a call wanted, for the words of its error.
@@ -77,9 +87,19 @@ pub(crate) fn shown(error: &Error) -> String {
 const CERTIFICATE: &str = "this machine's root certificates do not vouch for this name; name a file with the right ones in \
                            SSL_CERT_FILE, or the server as its certificate does";
 
+const PASSWORD: &str = "give the right user and password in the URL";
+
+/// The server asks for a password, and the driver has none to give: it has only words for that.
+fn lacks_password(error: &Error) -> bool {
+    error.code().is_none() && shown(error).contains("password missing")
+}
+
 pub(crate) fn next_step(error: &Error) -> &'static str {
     match error.code().map(SqlState::code) {
-        Some("28P01" | "28000") => "check user and password in the URL",
+        Some("28P01") => PASSWORD,
+        Some("28000") => {
+            "give the right user in the URL, or let this one in by pg_hba.conf, which may ask for sslmode=require"
+        }
         Some("3D000") => "create the database, or name another one in the URL",
         Some("42501") => "grant this user the rights of docs/stores.md",
         Some("55P03") => "another transaction holds the row: keep transactions short",
@@ -89,6 +109,7 @@ pub(crate) fn next_step(error: &Error) -> &'static str {
         Some("57P01" | "57P02" | "57P03") => "it is stopping or starting, wait",
         Some("42P01") => "its tables are gone: open the store anew",
         Some(_) => "look at its log",
+        None if lacks_password(error) => PASSWORD,
         None if shown(error).contains("certificate") => CERTIFICATE,
         None => "check that it runs and that this machine may reach it; the next call connects anew",
     }

@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Config, Row, config::Host};
 
 use crate::{
     durability,
-    error::{Call, OpenError, next_step, shown},
+    error::{Call, OpenError, first_error},
     migrate,
     options::Options,
     pool::{Pool, Shared},
@@ -201,7 +201,7 @@ async fn first_session(pool: &Pool) -> Result<Client, OpenError> {
     timeout(pool.connect_timeout(), pool.session())
         .await
         .map_err(|_| unreachable("no connection in time; check that this machine may reach it".into()))?
-        .map_err(|error| unreachable(format!("{}; {}", shown(&error), next_step(&error))))
+        .map_err(|error| first_error(&pool.name, &error))
 }
 
 fn never(now: i64) -> Snapshot {
@@ -288,6 +288,7 @@ impl Store for PostgresStore {
                 OpenError::Store(error) => error,
                 other @ (OpenError::Url { .. }
                 | OpenError::Unreachable { .. }
+                | OpenError::Denied { .. }
                 | OpenError::Server { .. }
                 | OpenError::Newer { .. }) => StoreError::Unavailable { store: self.name(), reason: other.to_string() },
             })

@@ -339,14 +339,53 @@ async fn no_error_shows_the_password() {
     ];
     for url in urls {
         let error: OpenError = PostgresStore::open(url.clone()).await.expect_err("none of these can be opened");
-        let shown = format!("{error} {error:?}");
+        let shown = all_of(&error);
         assert!(!shown.contains(secret), "{shown}");
         assert!(shown.contains("127.0.0.1") || matches!(error, OpenError::Url { .. }), "{shown}");
         assert!(
-            ["check", "write ", "create "].iter().any(|word| shown.contains(word)),
+            ["check", "write ", "create ", "give "].iter().any(|word| shown.contains(word)),
             "it says what to do next: {shown}"
         );
     }
+}
+
+/// As people see it, as programs log it, and what it says was the reason.
+fn all_of(error: &dyn std::error::Error) -> String {
+    let mut shown = format!("{error} {error:?}");
+    let mut source = error.source();
+    while let Some(error) = source {
+        shown.push_str(&format!(" {error} {error:?}"));
+        source = error.source();
+    }
+    shown
+}
+
+/// The server runs and answers. To look whether it does, or to wait, would lead nowhere: what helps is another password, and
+/// that is said, without the wrong one.
+#[tokio::test]
+async fn a_wrong_password_is_told_as_one() {
+    let postgres = Postgres::with_password("right-one");
+    let url = |login: &str| format!("postgres://{login}@127.0.0.1:{}/postgres", postgres.port());
+    for (login, word) in [("app:wrong-one", "28P01"), ("app:", "28P01"), ("app", "password missing")] {
+        let error = PostgresStore::open(url(login)).await.expect_err("it is not the password");
+        let shown = all_of(&error);
+        assert!(matches!(error, OpenError::Denied { .. }) && shown.contains(word), "{shown}");
+        assert!(shown.contains("give the right user and password") && !shown.contains("runs"), "{shown}");
+        assert!(!shown.contains("wrong-one"), "{shown}");
+    }
+    let store = PostgresStore::open(url("app:right-one")).await.unwrap();
+    put(&store, &id(1), Version::NEVER, Some(numbered(1))).await;
+    // Changed while we run, and the old sessions ended.
+    postgres.say("ALTER ROLE app PASSWORD 'other-one'");
+    let swept = "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE usename = 'app'";
+    postgres.say(swept);
+    let mut said = String::new();
+    for _ in 0..2 {
+        // The first call may still meet a session that was ended.
+        said = all_of(&store.get(&id(1)).await.expect_err("it is the password no more"));
+    }
+    assert!(said.contains("28P01") && said.contains("give the right user and password"), "{said}");
+    assert!(!said.contains("right-one"), "{said}");
 }
 
 /// How often whoever waits reads while nobody listens.
