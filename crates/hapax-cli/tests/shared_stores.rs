@@ -262,6 +262,7 @@ fn no_way_to_fail_shows_the_password() {
         (format!("postgres://postgres:hush@127.0.0.1:{}/nowhere", postgres.port()), "HX0131"),
         (format!("postgres://postgres:hush@{nobody}/postgres"), "HX0131"),
         (format!("postgres://postgres:hush@127.0.0.1:{}/postgres?nonsense=hush", postgres.port()), "HX0130"),
+        (format!("postgres://postgres:first@hush@127.0.0.1:{}/postgres", postgres.port()), "HX0130"),
         (format!("nats://app:hush@127.0.0.1:{}", nats.port()), "HX0131"),
         (format!("nats://hush@{nobody}"), "HX0131"),
         (format!("nats://app:hush@127.0.0.1:{}/not a bucket", nats.port()), "HX0100"),

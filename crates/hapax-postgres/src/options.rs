@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use hapax_core::Millis;
 
-use crate::{address::Address, error::OpenError};
+use crate::{
+    address::{Address, reads_one_way},
+    error::OpenError,
+};
 
 /// How to reach a PostgreSQL, and how to behave there.
 #[derive(Clone)]
@@ -86,6 +89,7 @@ impl Options {
     /// With what the URL says, where the program says nothing.
     pub(crate) fn settled(mut self) -> Result<Self, OpenError> {
         let address = Address::parse(&self.url)?;
+        self.listen_url.as_deref().map_or(Ok(()), reads_one_way)?;
         self.url = address.url;
         self.schema = self.schema.or(address.schema);
         self.listen_url = self.listen_url.or(address.listen_url);

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, Config, Row, config::Host};
 
 use crate::{
+    address::parts_are_apart,
     durability,
     error::{Call, OpenError, first_error},
     migrate,
@@ -215,6 +216,7 @@ fn parse(url: &str) -> Result<Reach, OpenError> {
     if config.get_hosts().is_empty() {
         return Err(OpenError::Url { reason: "it names no host".into() });
     }
+    parts_are_apart(&config)?;
     let tls = Tls::for_config(&mut config)?;
     Ok(Reach { config, tls })
 }

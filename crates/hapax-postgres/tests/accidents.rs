@@ -330,12 +330,31 @@ async fn no_error_shows_the_password() {
     let store = PostgresStore::open(right.clone()).await.unwrap();
     let shown = format!("{store:?} {:?} {}", Options::new(right), store.name());
     assert!(!shown.contains(secret), "{shown}");
+    let port = postgres.port();
     let urls = [
-        format!("postgres://nobody:{secret}@127.0.0.1:{}/postgres", postgres.port()),
-        format!("postgres://postgres:{secret}@127.0.0.1:{}/not-there", postgres.port()),
+        format!("postgres://nobody:{secret}@127.0.0.1:{port}/postgres"),
+        format!("postgres://postgres:{secret}@127.0.0.1:{port}/not-there"),
         format!("postgres://postgres:{secret}@127.0.0.1:1/postgres"),
         format!("postgres://postgres:{secret}@127.0.0.1:notaport/postgres"),
         format!("postgres:{secret}"),
+        format!("mysql://postgres:{secret}@127.0.0.1:{port}/postgres?host=127.0.0.1"),
+        // The driver takes the first `@` for the one before the host.
+        format!("postgres://postgres:first@{secret}@127.0.0.1:{port}/postgres"),
+        format!("postgres://postgres:first@{secret}/x@127.0.0.1:{port}/postgres"),
+        format!("postgres://postgres:first@{secret}?port=1@127.0.0.1:{port}/postgres"),
+        format!("postgres://127.0.0.1:{port}/postgres?user=postgres&password=first@{secret}"),
+        format!("postgres://postgres:first/{secret}@127.0.0.1:{port}/postgres"),
+        // Encoded as a whole, or with what belongs elsewhere.
+        format!("postgres://postgres%3A{secret}%40127.0.0.1:{port}/postgres"),
+        format!("postgres://postgres%3A{secret}@127.0.0.1:{port}/postgres"),
+        format!("postgres://postgres:{port}/{secret}%40127.0.0.1/postgres"),
+        format!("postgres://127.0.0.1:{port}/postgres&password={secret}"),
+        format!("postgres://host=127.0.0.1 password={secret}"),
+        format!("host=127.0.0.1,password={secret} port={port}"),
+        format!("host=127.0.0.1 port={port} dbname=postgres;password={secret}"),
+        format!("host=127.0.0.1 port={port} user=postgres:{secret}"),
+        format!("host=127.0.0.1 port={port} password=first {secret}"),
+        format!("host=127.0.0.1 port={port} password='first {secret}"),
     ];
     for url in urls {
         let error: OpenError = PostgresStore::open(url.clone()).await.expect_err("none of these can be opened");
@@ -346,6 +365,12 @@ async fn no_error_shows_the_password() {
             ["check", "write ", "create ", "give "].iter().any(|word| shown.contains(word)),
             "it says what to do next: {shown}"
         );
+        let listening = Options::new(postgres.url()).listen_url(url);
+        // Where to listen is not tried before somebody waits.
+        if let Ok(store) = PostgresStore::open_with(listening).await {
+            let shown = format!("{store:?}");
+            assert!(!shown.contains(secret), "{shown}");
+        }
     }
 }
 
