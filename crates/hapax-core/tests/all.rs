@@ -12,6 +12,7 @@ mod identity_recipes;
 mod meaning;
 mod memo_rules;
 mod plan_rules;
+mod policy_check;
 mod rules_cases;
 mod rules_doubt;
 mod rules_properties;

@@ -5,7 +5,7 @@ use crate::{
     identity::{KeySource, Pointer},
 };
 
-use super::{FingerprintMode, Mode, OnFull, OnInFlight, OnLapse, OnStoreError, OnUncaptured, Policy, Treatment};
+use super::{FingerprintMode, Mode, OnInFlight, OnLapse, OnStoreError, OnUncaptured, Policy, Treatment};
 
 /// One thing that is wrong with a policy: the knob, the rule, and what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,8 +134,8 @@ impl Policy {
                 wrong("admission.per_tenant", "one tenant cannot run more than max_in_flight");
             }
         }
-        if capacity.on_full == OnFull::EvictOldestFinal && capacity.max_tombstones == 0 {
-            wrong("capacity.max_tombstones", "evicting leaves tombstones; give them room, or say `reject_new`");
+        if capacity.max_tombstones == 0 {
+            wrong("capacity.max_tombstones", "0 would refuse everything; leave it out for ten times max_records");
         }
     }
 
