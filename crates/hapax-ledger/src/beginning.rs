@@ -2,14 +2,15 @@
 //!
 //! Cleaning carries records on and drops the segments in which they were changes. So the log is read by place here and not
 //! by version: each record is told where the index says that it lies. What is moved meanwhile is moved to the end, which is
-//! still to come. From there on the feed is read as by everybody else.
+//! still to come. Then the feed is read as by everybody else, from the version on at which all this began: what was written,
+//! written again or removed meanwhile is told there.
 
 use bytes::Bytes;
 use hapax_core::Version;
-use hapax_store::{Change, Changes, Cursor, StoreError};
+use hapax_store::{Change, Cursor, StoreError};
 
 use crate::{
-    feed::{self, Place},
+    feed,
     frame::{Frame, u32_at, u64_at},
     shared::Shared,
     slot,
@@ -20,7 +21,7 @@ const BYTES: usize = 32;
 /// How far somebody has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spot {
-    /// The last version when it began: what was changed since is told as a change, also where nothing is left of it.
+    /// The last version when it began.
     pub(crate) since: Version,
     segment: u32,
     /// The frame.
@@ -34,7 +35,7 @@ impl Spot {
         Self { since, segment: 0, offset: 0, passed: 0 }
     }
 
-    fn cursor(self, shared: &Shared) -> Cursor {
+    pub(crate) fn cursor(self, shared: &Shared) -> Cursor {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(&feed::name(shared).to_le_bytes());
         bytes.extend_from_slice(&self.since.0.to_le_bytes());
@@ -56,11 +57,21 @@ impl Spot {
     }
 }
 
+/// What was found, and where to go on.
+pub(crate) struct Found {
+    pub(crate) items: Vec<Change>,
+    /// `None`: that was all.
+    pub(crate) next: Option<Spot>,
+}
+
 /// `None`: a segment went while it was read.
-pub(crate) fn read(shared: &Shared, from: Spot, visible: Version, limit: usize) -> Result<Option<Changes>, StoreError> {
+///
+/// A record that lies where somebody comes by is told. One that is carried on meanwhile lies further on, and the reader comes by
+/// there; its slot names the new place before the old one goes.
+pub(crate) fn read(shared: &Shared, from: Spot, limit: usize) -> Result<Option<Found>, StoreError> {
     let mut spot = from;
-    let mut last = (0, 0);
-    let mut items: Vec<Change> = Vec::new();
+    let mut items = Vec::new();
+    let mut made_up = false;
     while let Some(segment) = shared.log.first_from(spot.segment) {
         if segment.number != spot.segment {
             spot = Spot { segment: segment.number, ..Spot::beginning(from.since) };
@@ -69,8 +80,9 @@ pub(crate) fn read(shared: &Shared, from: Spot, visible: Version, limit: usize) 
             let bytes = match segment.read_frame(spot.offset) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => break,
-                // A place that a cursor made up.
-                Err(_) if spot == from && spot.offset != 0 => {
+                // A place that a cursor made up; or damage, which is met again at the same place.
+                Err(_) if spot == from && spot.offset != 0 && !made_up => {
+                    made_up = true;
                     (spot.offset, spot.passed) = (0, 0);
                     continue;
                 }
@@ -81,20 +93,17 @@ pub(crate) fn read(shared: &Shared, from: Spot, visible: Version, limit: usize) 
                 Err(_) => return Ok(None),
             };
             let Some(frame) = Frame::open(&bytes, segment.seed, spot.offset) else { break };
-            last = (segment.number, spot.offset);
             let passed = usize::try_from(spot.passed).unwrap_or(usize::MAX);
             for (offset, entry_bytes, entry) in frame.entries().skip(passed) {
-                let too_new = entry.as_ref().is_some_and(|entry| entry.version > visible);
-                if too_new || items.len() == limit {
-                    return Ok(Some(Changes::Page { items, next: spot.cursor(shared) }));
+                if items.len() == limit {
+                    return Ok(Some(Found { items, next: Some(spot) }));
                 }
                 spot.passed += 1;
-                let Some(entry) = entry else { continue };
+                // What was written since is a change, and comes after all this.
+                let Some(entry) = entry.filter(|entry| entry.version <= from.since) else { continue };
                 let here = slot::Place { segment: segment.number, offset, length: entry_bytes.len() as u32 };
                 let slot = shared.index.slot(shared.index.key(&entry.id));
-                let lies_here = slot.is_some_and(|slot| slot.version() == entry.version && slot.place() == here);
-                let is_newest = slot.is_none_or(|slot| slot.version() <= entry.version);
-                if lies_here || (!entry.carried && entry.version > from.since && is_newest) {
+                if slot.is_some_and(|slot| slot.version() == entry.version && slot.place() == here) {
                     items.push(feed::change(shared, entry, entry_bytes, slot));
                 }
             }
@@ -102,6 +111,5 @@ pub(crate) fn read(shared: &Shared, from: Spot, visible: Version, limit: usize) 
         }
         spot = Spot { segment: segment.number + 1, ..Spot::beginning(from.since) };
     }
-    let (segment, offset) = last;
-    Ok(Some(Changes::Page { items, next: Place { through: visible, segment, offset }.cursor(shared) }))
+    Ok(Some(Found { items, next: None }))
 }

@@ -146,12 +146,21 @@ pub(crate) fn survey(
             }
         }
     }
+    // The frame that was never finished may have been the first of the next segment.
+    let end = known.map_or(Some(0), |(_, summary)| summary.map(|summary| summary.last_checksum));
+    if let (Some(end), Some(&next)) = (end, files.segments.iter().find(|number| Some(**number) > last))
+        && read(next).is_ok_and(|bytes| walk::begins_behind(&bytes, end))
+    {
+        report.torn = Some(Damage { file: segment::name(next), offset: 0, what: NEVER_FINISHED.into() });
+    }
     if files.segments.is_empty() {
         report.add("*.seg".into(), 0, "all segments are missing");
     }
     survey_bodies(disk, dir, &store, &mut report)?;
     Ok(report)
 }
+
+const NEVER_FINISHED: &str = "a frame that was never finished";
 
 struct Placed {
     number: u32,
@@ -225,7 +234,7 @@ fn survey_segment(
             }
             if place.is_last && walked.torn && walked.data_behind.is_none() {
                 let offset = walked.summary.map_or(0, |summary| summary.end);
-                report.torn = Some(Damage { file: name, offset, what: "a frame that was never finished".into() });
+                report.torn = Some(Damage { file: name, offset, what: NEVER_FINISHED.into() });
             }
             Surveyed::Frames { first_previous, summary: walked.summary.filter(|_| walked.data_behind.is_none()) }
         }

@@ -71,7 +71,7 @@ impl Cleaner {
             return Ok(Cleaned::Some);
         }
         let sealed: u64 =
-            shared.log.all().iter().filter(|segment| segment.is_sealed()).map(|segment| segment.size).sum();
+            shared.log.all().iter().filter(|segment| segment.is_sealed()).map(|segment| segment.taken()).sum();
         if sealed <= 2 * all_needed {
             return Ok(Cleaned::Nothing);
         }

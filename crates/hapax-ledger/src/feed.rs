@@ -8,7 +8,7 @@ use hapax_core::Version;
 use hapax_store::{Change, Changes, Cursor, Snapshot, StoreError};
 
 use crate::{
-    beginning::{self, Spot},
+    beginning::{self, Found, Spot},
     entry::{Entry, What},
     frame::{Frame, u32_at, u64_at},
     segment::Segment,
@@ -84,9 +84,7 @@ pub(crate) fn changes(shared: &Shared, after: Option<&Cursor>, limit: usize) -> 
         let visible = shared.visible();
         let known = start.through..=visible;
         let (knows, page) = match after.unwrap_or(From::Spot(Spot::beginning(visible))) {
-            From::Spot(spot) if known.contains(&spot.since) => {
-                (spot.since, beginning::read(shared, spot, visible, limit)?)
-            }
+            From::Spot(spot) if known.contains(&spot.since) => (spot.since, begin(shared, spot, visible, limit)?),
             From::Place(place) if known.contains(&place.through) => {
                 (place.through, read(shared, place, visible, limit)?)
             }
@@ -103,6 +101,24 @@ pub(crate) fn changes(shared: &Shared, after: Option<&Cursor>, limit: usize) -> 
     }
 }
 
+/// A page that is not full is the end of what is there, so where the beginning has no more, changes follow at once.
+fn begin(shared: &Shared, spot: Spot, visible: Version, limit: usize) -> Result<Option<Changes>, StoreError> {
+    let Some(Found { mut items, next }) = beginning::read(shared, spot, limit)? else { return Ok(None) };
+    let since = Place { through: spot.since, segment: 0, offset: 0 };
+    let next = match next {
+        Some(next) => next.cursor(shared),
+        None if items.len() == limit => since.cursor(shared),
+        None => match read(shared, since, visible, limit - items.len())? {
+            Some(Changes::Page { items: changes, next }) => {
+                items.extend(changes);
+                next
+            }
+            gone @ (Some(Changes::Gap { .. }) | None) => return Ok(gone),
+        },
+    };
+    Ok(Some(Changes::Page { items, next }))
+}
+
 fn read(shared: &Shared, from: Place, visible: Version, limit: usize) -> Result<Option<Changes>, StoreError> {
     let wanted = from.through.0 + 1;
     let segments = shared.log.all();
@@ -110,14 +126,16 @@ fn read(shared: &Shared, from: Place, visible: Version, limit: usize) -> Result<
     let first = segments.iter().rposition(|segment| holds(segment)).unwrap_or(0);
     let mut place = from;
     let mut items = Vec::new();
+    let mut made_up = false;
     for segment in &segments[first.min(segments.len())..] {
         let mut offset = if segment.number == from.segment { from.offset.min(segment.end()) } else { 0 };
         loop {
             let bytes = match segment.read_frame(offset) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => break,
-                // A place that a cursor made up.
-                Err(_) if segment.number == from.segment && offset == from.offset && offset != 0 => {
+                // A place that a cursor made up; or damage, which is met again at the same place.
+                Err(_) if segment.number == from.segment && offset == from.offset && offset != 0 && !made_up => {
+                    made_up = true;
                     offset = 0;
                     continue;
                 }

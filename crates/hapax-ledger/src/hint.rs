@@ -44,6 +44,11 @@ impl Hint {
         })
     }
 
+    /// How long the file is.
+    pub(crate) fn bytes(&self) -> u64 {
+        (HEADER + 32 * self.accounts.len() + self.slots.len()) as u64
+    }
+
     /// `None`: there is none, or none that can be trusted.
     pub(crate) fn read(log: &Log, number: u32) -> Option<Self> {
         let file = log.disk.open(&log.dir.join(segment::hint_name(number)), Mode::Read).ok()?;
@@ -98,7 +103,8 @@ impl Hint {
 }
 
 /// Writes the hint of a sealed segment: from what the writer remembers of it, or else from the segment itself.
-pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Result<()> {
+/// Says how many bytes it has.
+pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Result<u64> {
     let journal = match segment.journal.lock().take() {
         Some(journal) if journal.summary.end == segment.end() => journal,
         Some(_) | None => Box::new(read_again(index, segment)?),
@@ -136,7 +142,8 @@ pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Res
     }
     let checksum = segment.seed.checksum(0, &hint[8..]);
     hint[4..8].copy_from_slice(&checksum.to_le_bytes());
-    write_whole(&*log.disk, &log.dir, &segment::hint_name(segment.number), &hint)
+    write_whole(&*log.disk, &log.dir, &segment::hint_name(segment.number), &hint)?;
+    Ok(hint.len() as u64)
 }
 
 fn read_again(index: &Index, segment: &Segment) -> io::Result<Journal> {

@@ -19,6 +19,8 @@ use crate::{
 
 const SHARDS: usize = 1024;
 const LIVES: usize = 16;
+/// So many records are let go at once, while the writer waits for the books.
+pub(crate) const PASSED_ON: usize = 512;
 
 /// A whole record: on its way to the disk, and kept while somebody works on it.
 ///
@@ -58,6 +60,8 @@ pub(crate) struct Index {
     /// Changed together with the slot, under both locks, this one taken first.
     lives: Box<[RwLock<Lives>]>,
     books: Mutex<Books>,
+    /// Held during a pass that fills a front: of two at once each would lose what came in during the other.
+    filling: Mutex<()>,
 }
 
 /// A durable write, on its way to be seen.
@@ -107,6 +111,7 @@ impl Index {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             lives: (0..LIVES).map(|_| RwLock::default()).collect(),
             books: Mutex::new(Books::new(oldest)),
+            filling: Mutex::default(),
         }
     }
 
@@ -271,16 +276,20 @@ impl Index {
         false
     }
 
-    /// One pass: the moments at which something goes.
-    pub(crate) fn refill_going(&self, memory: Millis) {
-        self.refill(|books| &mut books.going, |slot| next_step(slot, memory));
+    /// One pass: the moments at which something goes. None, if somebody else has just made one that goes as far.
+    pub(crate) fn refill_going(&self, memory: Millis, until: Stamp) {
+        self.refill(|books| &mut books.going, |slot| next_step(slot, memory), until);
     }
 
-    pub(crate) fn refill_expiry(&self) {
-        self.refill(|books| &mut books.expiry, expiry);
+    pub(crate) fn refill_expiry(&self, until: Stamp) {
+        self.refill(|books| &mut books.expiry, expiry, until);
     }
 
-    fn refill(&self, front: impl Fn(&mut Books) -> &mut Front, moment: impl Fn(&Slot) -> Option<Stamp>) {
+    fn refill(&self, front: impl Fn(&mut Books) -> &mut Front, moment: impl Fn(&Slot) -> Option<Stamp>, until: Stamp) {
+        let _filling = self.filling.lock();
+        if front(&mut self.books()).covers(until) {
+            return;
+        }
         front(&mut self.books()).start_pass();
         let asked = (self.len() / 16).max(LEAST);
         let found = self.earliest(None, asked, moment);

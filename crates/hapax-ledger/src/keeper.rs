@@ -11,6 +11,7 @@ use hapax_core::Millis;
 use crate::{
     clean::{Cleaned, Cleaner},
     hint,
+    index::PASSED_ON,
     log::is_full,
     patience::Patience,
     segment,
@@ -19,8 +20,6 @@ use crate::{
 };
 
 const BETWEEN: Duration = Duration::from_millis(100);
-/// How many records go before others get a chance to look at the books.
-const PASSED_ON: usize = 512;
 /// How far ahead records on their way out must be known.
 const AHEAD: Millis = Millis::from_secs(2);
 
@@ -77,7 +76,7 @@ impl Keeper {
         let soon = shared.time.now().plus(AHEAD);
         let covered = shared.index.books().going.covers(soon);
         if !covered {
-            shared.index.refill_going(shared.memory);
+            shared.index.refill_going(shared.memory, soon);
         }
         // First what goes by itself: it would be a pity to carry it.
         let gone = shared.index.pass_on(&mut shared.index.books(), shared.time.now(), shared.memory, PASSED_ON);
@@ -121,8 +120,7 @@ impl Keeper {
     fn write_hints(&self) {
         for segment in self.shared.log.all() {
             if segment.is_sealed() && !segment.is_hinted() {
-                segment.set_hinted();
-                let _ = hint::write(&self.shared.log, &self.shared.index, &segment);
+                segment.set_hinted(hint::write(&self.shared.log, &self.shared.index, &segment).unwrap_or(0));
             }
         }
     }

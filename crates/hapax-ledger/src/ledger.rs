@@ -26,7 +26,7 @@ use crate::{
     error::OpenError,
     feed,
     frame::HEADER,
-    index::Live,
+    index::{Live, PASSED_ON},
     keeper::Keeper,
     lock,
     log::is_full,
@@ -322,14 +322,17 @@ impl Store for Ledger {
             // What is gone by now does not count, whether or not anybody has come by to see it go.
             let now = shared.time.tell();
             loop {
+                // A little at a time: the writer waits for these books too.
                 let mut books = shared.index.books();
-                let done = shared.index.pass_on(&mut books, now, shared.memory, usize::MAX);
-                if done && books.going.covers(now) {
+                if !shared.index.pass_on(&mut books, now, shared.memory, PASSED_ON) {
+                    continue;
+                }
+                if books.going.covers(now) {
                     let count = books.count(tag);
                     return Ok(Usage { records: count.records, tombstones: count.tombstones, exact: true });
                 }
                 drop(books);
-                shared.index.refill_going(shared.memory);
+                shared.index.refill_going(shared.memory, now);
             }
         })
     }

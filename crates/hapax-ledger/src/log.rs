@@ -113,7 +113,7 @@ impl Log {
         name.starts_with(SPARE) && !name.ends_with(".tmp")
     }
 
-    /// The segment to go on in. Waits for nobody: if none is ready, it starts one that grows as it is written.
+    /// The segment to go on in. It does not wait until one is ready: then it starts one that grows as it is written.
     pub(crate) fn roll(&self) -> io::Result<Arc<Segment>> {
         let mut next = self.next.lock();
         if let Some(ready) = next.ready.take() {

@@ -155,6 +155,8 @@ fn create(options: &Options, files: &Files) -> Result<[u8; 16], OpenError> {
     Ok(store)
 }
 
+const CUT_OFF: &str = "a frame that was never finished, and so never acknowledged, was cut off";
+
 struct Loader<'a> {
     dir: &'a Path,
     log: &'a Arc<Log>,
@@ -209,6 +211,10 @@ impl Loader<'_> {
             summary = Some((segment.number, found));
             self.recovered.segments += 1;
         }
+        let end = summary.map_or(0, |(_, summary)| summary.last_checksum);
+        if let Some(torn) = self.torn_behind(&segments, last, end)? {
+            self.recovered.torn = Some(torn);
+        }
         let active = self.adopt(&segments, last)?;
         for &number in files.hints.iter().filter(|number| !files.segments.contains(number)) {
             let path = dir.join(segment::hint_name(number));
@@ -259,6 +265,19 @@ impl Loader<'_> {
         }
     }
 
+    /// The frame that was never finished may have been the first of the next segment.
+    fn torn_behind(
+        &self,
+        segments: &BTreeMap<u32, Arc<Segment>>,
+        last: Option<u32>,
+        end: u32,
+    ) -> Result<Option<Damage>, OpenError> {
+        let Some(next) = segments.values().find(|segment| Some(segment.number) > last) else { return Ok(None) };
+        let name = segment::name(next.number);
+        let head = next.read(0, HEADER).map_err(OpenError::io(self.dir.join(&name), "read it"))?;
+        Ok(walk::begins_behind(&head, end).then(|| Damage { file: name, offset: 0, what: CUT_OFF.to_owned() }))
+    }
+
     fn last_with_data(&self, segments: &BTreeMap<u32, Arc<Segment>>) -> Result<Option<u32>, OpenError> {
         for segment in segments.values().rev() {
             let io = || OpenError::io(self.dir.join(segment::name(segment.number)), "read it");
@@ -294,7 +313,7 @@ impl Loader<'_> {
             for (slot, tags) in hint.slots() {
                 index.load(&mut books, slot, tags);
             }
-            segment.set_hinted();
+            segment.set_hinted(hint.bytes());
             return Ok(Some(hint.summary));
         }
         let bytes = segment.read(0, segment.size as usize).map_err(OpenError::io(self.dir.join(&name), "read it"))?;
@@ -318,8 +337,7 @@ impl Loader<'_> {
             return Err(corrupt(self.dir, name, summary.end, what));
         }
         if is_last && walked.torn {
-            let what = "a frame that was never finished, and so never acknowledged, was cut off".to_owned();
-            self.recovered.torn = Some(Damage { file: name, offset: summary.end, what });
+            self.recovered.torn = Some(Damage { file: name, offset: summary.end, what: CUT_OFF.to_owned() });
         }
         Ok(Some(summary))
     }
@@ -327,14 +345,14 @@ impl Loader<'_> {
 
 /// Reads again what has to be in memory, and lets go of what has expired since.
 fn settle(index: &Index, log: &Log, time: &StoreTime, options: &Options, dir: &Path) -> Result<(), OpenError> {
-    index.refill_going(options.removal_memory);
+    index.books().going.run_dry();
     loop {
         let now = time.now();
+        index.refill_going(options.removal_memory, now);
         let done = index.pass_on(&mut index.books(), now, options.removal_memory, usize::MAX);
         if done && index.books().going.covers(now) {
             break;
         }
-        index.refill_going(options.removal_memory);
     }
     for slot in index.unread() {
         let place = slot.place();

@@ -123,7 +123,7 @@ fn expiry(shared: &Shared, until: Stamp, after: Option<Place>, limit: usize) -> 
     };
     let mut found = from_front();
     if found.is_none() && after.is_none() {
-        shared.index.refill_expiry();
+        shared.index.refill_expiry(until);
         found = from_front();
     }
     let found = found.unwrap_or_else(|| {

@@ -31,6 +31,8 @@ pub(crate) struct Segment {
     /// A frame of a later segment is durable.
     sealed: AtomicBool,
     hinted: AtomicBool,
+    /// What its hint takes on the disk.
+    hint_bytes: AtomicU64,
     /// Kept from its first frame on until its hint is written.
     pub(crate) journal: Mutex<Option<Box<Journal>>>,
 }
@@ -47,6 +49,7 @@ impl Segment {
             end: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
             hinted: AtomicBool::new(false),
+            hint_bytes: AtomicU64::new(0),
             journal: Mutex::new(None),
         }
     }
@@ -75,8 +78,15 @@ impl Segment {
         self.hinted.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_hinted(&self) {
+    /// With a hint of so many bytes; none if it could not be written.
+    pub(crate) fn set_hinted(&self, bytes: u64) {
+        self.hint_bytes.store(bytes, Ordering::Relaxed);
         self.hinted.store(true, Ordering::Release);
+    }
+
+    /// What it takes on the disk, its hint included.
+    pub(crate) fn taken(&self) -> u64 {
+        self.size + self.hint_bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn first_version(&self) -> u64 {

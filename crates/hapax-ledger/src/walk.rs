@@ -82,11 +82,14 @@ pub(crate) fn walk(bytes: &[u8], seed: Seed, mut visit: impl FnMut(u64, &[u8], &
         offset = frame.end();
         known.end = offset;
     }
-    let torn = match (summary, bytes.get(offset as usize..).and_then(Header::parse)) {
-        (Some(known), Some(header)) => header.previous == known.last_checksum,
-        _ => false,
-    };
+    let torn = summary
+        .is_some_and(|known| bytes.get(offset as usize..).is_some_and(|rest| begins_behind(rest, known.last_checksum)));
     Ok(Walked { summary, data_behind: frame::find_after(bytes, seed, offset), torn })
+}
+
+/// Whether what stands here is the start of a frame that was to follow the one with this checksum.
+pub(crate) fn begins_behind(bytes: &[u8], checksum: u32) -> bool {
+    Header::parse(bytes).is_some_and(|header| header.previous == checksum)
 }
 
 /// The slot of an entry as if nothing had happened to it since, and the tags of its account.

@@ -16,7 +16,7 @@ use crate::{
     append::{Appender, Failed, Start},
     clock::KEPT_WITHIN,
     entry::{self, REMOVAL_BYTES},
-    index::{Spent, Update},
+    index::{PASSED_ON, Spent, Update},
     log::is_full,
     shared::{Carried, Load, Reply, Request, Shared, Slice, SwapRequest},
     slot::{GONE, Key, MOST_VERSION, Place, REMOVED},
@@ -26,8 +26,6 @@ use crate::{
 /// After so long without work, a mark is written behind the last frame.
 const IDLE: Duration = Duration::from_millis(50);
 const ASLEEP: Duration = Duration::from_secs(1);
-/// How many records a turn lets go of by themselves.
-const PASSED_ON: usize = 512;
 /// How many changes are shown before their callers are told, and others get a chance to look at the books. A large batch
 /// is so handed out in parts: the first callers are at their next step while the last are still being shown, and neither
 /// the writer nor they wait for the other to be done with all of them.
@@ -188,21 +186,22 @@ impl Writer {
         }
         let anything = started && !self.appender.is_empty();
         let outcome = if anything {
-            self.appender.commit(stamp.0)
+            self.appender.commit(stamp.0).map(|()| true)
         } else if mark {
             match self.appender.start(0) {
-                Ok(Start::Ready) => self.appender.commit(stamp.0),
-                Ok(Start::NoRoom) => Ok(()),
+                Ok(Start::Ready) => self.appender.commit(stamp.0).map(|()| true),
+                Ok(Start::NoRoom) => Ok(false),
                 Err(error) => Err(Failed::Write(error)),
             }
         } else {
-            Ok(())
+            Ok(false)
         };
         match outcome {
-            Ok(()) => {
+            Ok(is_written) => {
+                self.shared.counters.frames.fetch_add(u64::from(is_written), Ordering::Relaxed);
+                // A mark for which there is no room is not tried again and again: the next frame makes up for it.
                 if anything || mark {
                     self.unmarked = anything;
-                    self.shared.counters.frames.fetch_add(1, Ordering::Relaxed);
                 }
                 self.show(stamp);
             }

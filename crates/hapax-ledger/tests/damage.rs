@@ -9,7 +9,7 @@ use hapax_ledger::{
     disk::{Disk, FaultyDisk, Flip, RecordingDisk},
     repair_on,
 };
-use hapax_store::{Due, Envelope, Store, StoreError};
+use hapax_store::{Changes, Cursor, Due, Envelope, Store, StoreError};
 
 const DIR: &str = "/l";
 
@@ -25,6 +25,73 @@ fn a_bit_that_flips_while_the_ledger_runs_is_located_when_it_is_read() {
     disk.flip(Flip { path: "/l/00000001.seg".into(), offset: 200, mask: 4 });
     let error = ledger.get(id(1)).unwrap_err();
     assert!(matches!(&error, StoreError::Corrupt { place, .. } if place == "00000001.seg byte 40"), "{error}");
+}
+
+/// Where somebody who reads the feed goes on: the place is named, whether it has read from the beginning or goes on by version.
+#[test]
+fn damage_right_where_a_reader_of_the_feed_goes_on_is_located() {
+    for read_on in [false, true] {
+        let (disk, clock) = (FaultyDisk::new(Arc::new(RecordingDisk::default())), ManualClock::new());
+        let mut ledger = Stepped::open(options(Arc::new(disk.clone()), &clock)).unwrap();
+        for number in 0..3 {
+            ledger.put(id(number), Some(envelope(vec![7; 300])));
+        }
+        let page = |ledger: &Stepped, cursor: Option<&Cursor>, limit| match now(ledger.ledger.changes(cursor, limit)) {
+            Ok(Changes::Page { next, .. }) => next,
+            other => panic!("{other:?}"),
+        };
+        let mut cursor = page(&ledger, None, 1);
+        if read_on {
+            // Past the beginning, and past what has changed since.
+            cursor = page(&ledger, Some(&cursor), 10);
+            cursor = page(&ledger, Some(&cursor), 10);
+            ledger.put(id(7), Some(envelope(vec![8; 300])));
+        }
+        let frames: Vec<usize> = {
+            let bytes = disk_bytes(&disk);
+            (0..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"HXF1")).collect()
+        };
+        // The frame that it comes to next.
+        let damaged = if read_on { frames.len() - 1 } else { 1 };
+        let offset = frames[damaged] as u64;
+        disk.flip(Flip { path: "/l/00000001.seg".into(), offset: offset + 100, mask: 4 });
+        let error = now(ledger.ledger.changes(Some(&cursor), 10)).unwrap_err();
+        let place = format!("00000001.seg byte {offset}");
+        assert!(matches!(&error, StoreError::Corrupt { place: named, .. } if *named == place), "{read_on}: {error}");
+    }
+}
+
+fn disk_bytes(disk: &FaultyDisk) -> Vec<u8> {
+    let file = disk.open(Path::new("/l/00000001.seg"), hapax_ledger::disk::Mode::Read).unwrap();
+    let mut bytes = vec![0; file.length().unwrap() as usize];
+    file.read_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// The first frame of a segment was never finished: that is said, as of any other.
+#[test]
+fn a_torn_first_frame_of_a_segment_is_reported() {
+    let (disk, clock) = (RecordingDisk::default(), ManualClock::new());
+    let mut ledger = Stepped::open(options(Arc::new(disk.clone()), &clock)).unwrap();
+    ledger.settle();
+    let second = Path::new("/l/00000002.seg");
+    let has_frames = || disk.image().bytes(second).is_some_and(|bytes| bytes.starts_with(b"HXF1"));
+    for number in 0.. {
+        assert!(number < 1_000, "no second segment");
+        ledger.put(id(number), Some(envelope(vec![7; 600])));
+        if has_frames() {
+            break;
+        }
+    }
+    let mut image = disk.image();
+    image.edit(second, |bytes| bytes[300] ^= 1);
+    let torn = RecordingDisk::new(image);
+    let report = check_on(&torn, Path::new(DIR)).unwrap();
+    let named = report.torn.as_ref().map(|damage| (damage.file.as_str(), damage.offset));
+    assert_eq!(named, Some(("00000002.seg", 0)), "{report:?}");
+    let again = Stepped::open(options(Arc::new(torn), &clock)).unwrap();
+    let named = again.ledger.recovered().torn.as_ref().map(|damage| (damage.file.as_str(), damage.offset));
+    assert_eq!(named, Some(("00000002.seg", 0)));
 }
 
 /// Damage in the middle of a segment: the start is refused with the place; a check says the same; a repair saves all the

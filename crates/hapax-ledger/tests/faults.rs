@@ -225,6 +225,39 @@ fn closed_ledger(seed: u64) -> (RecordingDisk, Arc<ManualClock>, Known) {
     (disk, clock, known)
 }
 
+/// A start of a ledger with some history: it works with all that was acknowledged, or it refuses, and the next one works.
+#[test]
+fn whichever_call_of_a_start_fails_the_next_start_has_everything() {
+    let mut random = Random::from_env("nth call of a start");
+    for _ in 0..3 {
+        let (closed, clock, known) = closed_ledger(random.next());
+        let mut refused = 0;
+        for nth in 1.. {
+            let mut came_so_far = false;
+            for fault in [
+                Fault::Before(io::ErrorKind::Other),
+                Fault::After(io::ErrorKind::Other),
+                Fault::Torn(io::ErrorKind::Other),
+                Fault::Before(io::ErrorKind::StorageFull),
+                Fault::Torn(io::ErrorKind::StorageFull),
+            ] {
+                let recording = RecordingDisk::new(closed.image());
+                let disk = FaultyDisk::new(Arc::new(recording.clone()));
+                disk.fail(nth, fault);
+                let opened = Stepped::open(options(Arc::new(disk.clone()), &clock));
+                came_so_far |= disk.calls() >= nth;
+                refused += u64::from(opened.is_err());
+                drop(opened);
+                verify(recording, &clock, &known, &format!("call {nth} of a start, {fault:?}"));
+            }
+            if !came_so_far {
+                break;
+            }
+        }
+        assert!(refused > 20, "only {refused} starts have met a failure");
+    }
+}
+
 #[test]
 fn a_flipped_bit_is_refused_and_located_or_harmless_but_never_served() {
     let mut random = Random::from_env("bit flips");

@@ -41,6 +41,31 @@ fn payload(number: u64, done: bool) -> Vec<u8> {
     vec![(number as u8) ^ if done { 0x55 } else { 0 }; 40 + (number % 900) as usize]
 }
 
+/// While another process works on it: refused by name, and that one goes on.
+#[test]
+fn a_ledger_that_another_process_works_on_is_refused() {
+    let dir = TempDir::new("second-process");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "killed::child_under_load", "--nocapture", "--test-threads", "1"])
+        .env(DIR, &dir.0)
+        .env(FROM, "0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut answers = || lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with('@'))).is_some();
+    assert!(answers(), "the other process does not work");
+    let refused = Ledger::open_with(options(dir.0.to_str().unwrap()));
+    let still = (0..100).all(|_| answers());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(matches!(&refused, Err(hapax_ledger::OpenError::InUse { .. })), "{refused:?}");
+    assert!(still, "the other process was disturbed");
+    // With its process goes its hold.
+    Ledger::open_with(options(dir.0.to_str().unwrap())).unwrap();
+}
+
 /// Not a test of its own: the process that is killed. Without the variable it does nothing.
 #[test]
 fn child_under_load() {

@@ -160,6 +160,33 @@ fn hear(world: &World, id: Id, expected: Version, floor: Version, bytes: Vec<u8>
     }
 }
 
+/// Somebody who reads the feed from its beginning, page by page: the newest version told of each id.
+fn reader(world: Arc<World>, limit: usize, over: Arc<AtomicBool>) -> (Actor, Arc<Mutex<BTreeMap<Id, Version>>>) {
+    let heard = Arc::new(Mutex::new(BTreeMap::new()));
+    let hears = heard.clone();
+    let reads = move || {
+        let mut cursor = None;
+        loop {
+            let is_last = over.load(Ordering::SeqCst);
+            match now(world.ledger.changes(cursor.as_ref(), limit)) {
+                Ok(Changes::Page { items, .. }) if items.is_empty() && is_last => return,
+                Ok(Changes::Page { items, next }) => {
+                    cursor = Some(next);
+                    hears.lock().extend(items.iter().map(|change| (change.id, change.snapshot.version)));
+                }
+                // It was too slow, and begins again.
+                Ok(Changes::Gap { .. }) => {
+                    cursor = None;
+                    hears.lock().clear();
+                }
+                Err(_) => return,
+            }
+            point();
+        }
+    };
+    (Actor::start(reads), heard)
+}
+
 struct Caller {
     future: Option<Pin<Box<dyn Future<Output = ()>>>>,
     woken: Arc<Woken>,
@@ -194,6 +221,8 @@ fn run(seed: u64) -> Result<Answers, String> {
             point();
         }
     });
+    let read_all = Arc::new(AtomicBool::new(false));
+    let (mut reader, heard) = reader(world.clone(), 1 + random.below(3) as usize, read_all.clone());
     let mut callers: Vec<Caller> = (0..2 + random.below(5) as u8)
         .map(|number| Caller {
             future: Some(Box::pin(caller(world.clone(), Random::new(random.next()), number))),
@@ -202,6 +231,7 @@ fn run(seed: u64) -> Result<Answers, String> {
         .collect();
     // Who is likely to go on differs from schedule to schedule: a slow writer, a busy keeper, an early end.
     let (writes, keeps, calls) = (1 + random.below(12), random.below(6), 1 + random.below(12));
+    let reads = random.below(12);
     let ends_early = random.below(4) == 0;
     let mut steps = 0;
     while callers.iter().any(|caller| caller.future.is_some()) {
@@ -216,7 +246,7 @@ fn run(seed: u64) -> Result<Answers, String> {
             let asleep = callers.iter().filter(|caller| caller.future.is_some()).count();
             return Err(format!("the writer has ended, and nobody has woken {asleep} callers"));
         }
-        match random.below(writes + keeps + calls + 1) {
+        match random.below(writes + keeps + calls + reads + 1) {
             choice if choice < writes => writer.step(),
             choice if choice < writes + keeps => keeper.step(),
             choice if choice < writes + keeps + calls => {
@@ -235,6 +265,7 @@ fn run(seed: u64) -> Result<Answers, String> {
                     world.told.lock().answers.cancelled += 1;
                 }
             }
+            choice if choice < writes + keeps + calls + reads => reader.step(),
             _ => {
                 clock.advance(random.below(5));
                 if ends_early && steps > 30 && random.below(20) == 0 {
@@ -245,6 +276,22 @@ fn run(seed: u64) -> Result<Answers, String> {
         }
         if !world.told.lock().broken.is_empty() {
             break;
+        }
+    }
+    // What is there by now, whoever reads on must have heard of.
+    let there: Vec<(Id, Version)> = (0..IDS)
+        .filter_map(|number| Some((id(number), now(world.ledger.get(&id(number))).ok()?)))
+        .filter_map(|(id, snapshot)| snapshot.record.map(|_| (id, snapshot.version)))
+        .collect();
+    read_all.store(true, Ordering::SeqCst);
+    reader.finish();
+    if world.ledger.status().poisoned.is_none() && !world.closed.load(Ordering::SeqCst) {
+        for (id, version) in there {
+            let heard = heard.lock().get(&id).copied().unwrap_or_default();
+            world
+                .told
+                .lock()
+                .must(heard >= version, || format!("the feed told {heard} of {id}, which is at {version}"));
         }
     }
     world.closed.store(true, Ordering::SeqCst);

@@ -2,12 +2,19 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes and threads take real time")]
 
-use std::{collections::BTreeMap, pin::pin, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use crate::common::*;
-use hapax_core::{Millis, Stamp};
-use hapax_ledger::disk::RecordingDisk;
-use hapax_store::{Due, Envelope, Store, Swap};
+use hapax_core::{Millis, Stamp, Version};
+use hapax_ledger::{Ledger, Options, disk::RecordingDisk};
+use hapax_store::{Due, Envelope, Index, Store, Swap};
 
 const SEGMENT: u64 = 32 * 1024;
 /// How long the version of what is gone is remembered, and what that takes.
@@ -18,7 +25,7 @@ fn log_bytes(disk: &RecordingDisk) -> u64 {
     let image = disk.image();
     let of_log = |name: &&std::path::PathBuf| {
         let name = name.file_name().unwrap().to_str().unwrap();
-        name.ends_with(".seg") || name.starts_with("spare")
+        name.ends_with(".seg") || name.ends_with(".hint") || name.starts_with("spare")
     };
     image.names().iter().filter(of_log).map(|name| image.bytes(name).unwrap().len() as u64).sum()
 }
@@ -81,6 +88,50 @@ fn after_any_mix_the_log_takes_at_most_twice_the_unexpired_data_and_three_segmen
         println!("mix {mix}: {long_lived} % long-lived, others {short} ms: at worst {worst:.2}, {status:?}");
         assert!(status.poisoned.is_none());
     }
+}
+
+/// Whoever asks for what has expired while another does and writes go on: each pass over the index keeps what came in meanwhile.
+#[test]
+fn two_who_look_for_what_expires_lose_nothing_of_what_is_written_meanwhile() {
+    let disk = Arc::new(RecordingDisk::untraced());
+    let ledger = Arc::new(Ledger::open_with(Options::new("/l").segment_bytes(1 << 20, 8 << 20).disk(disk)).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let base = ledger.now().unwrap().0 + 1_000_000;
+    let put = |number: u64, at: u64| {
+        let ledger = ledger.clone();
+        async move {
+            let record = Envelope { expiry: Some(Due::At(Stamp(at))), ..envelope("x") };
+            let answer = ledger.swap(&id(number), Version::NEVER, Some(record)).await;
+            assert!(matches!(answer, Ok(Swap::Swapped { .. })), "{answer:?}");
+        }
+    };
+    // More than a front holds, so that each question far ahead costs a pass.
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..40_000).map(|number| tokio::spawn(put(number, base + 1_000_000 + number))).collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    let far = Index::Expiry { until: Stamp(base + 5_000_000) };
+                    let _page = now(ledger.scan(far, None, 50_000)).unwrap();
+                }
+            });
+        }
+        runtime.block_on(async {
+            for number in 0..2_000 {
+                put(100_000 + number, base + number).await;
+            }
+        });
+        over.store(true, Ordering::SeqCst);
+    });
+    let early = Index::Expiry { until: Stamp(base + 500_000) };
+    let found = now(ledger.scan(early, None, 10_000)).unwrap().items.len();
+    assert_eq!(found, 2_000);
 }
 
 /// Everything expires at once: the whole log goes, without a byte being rewritten.

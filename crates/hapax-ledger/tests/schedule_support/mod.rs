@@ -1,7 +1,7 @@
 //! A small scheduler: of all that could go on, one thing goes on at a time, and a seed says which.
 //!
-//! The writer and the keeper are threads that stop at every write, every sync and every answer they give, and go on when
-//! they are told to. Callers are futures, polled only if somebody has woken them.
+//! The writer, the keeper and a reader of the feed are threads that stop at every read, write, sync and answer they give, and
+//! go on when they are told to. Callers are futures, polled only if somebody has woken them.
 
 #![allow(dead_code, unreachable_pub, reason = "support of one test")]
 
@@ -150,7 +150,7 @@ pub struct Plan {
     frames: AtomicU64,
 }
 
-/// A disk with a point at every write and every sync, which knows up to which version the log is durable.
+/// A disk with a point at every read, write and sync, which knows up to which version the log is durable.
 #[derive(Clone, Debug)]
 pub struct PointedDisk {
     pub inner: RecordingDisk,
@@ -215,6 +215,7 @@ fn last_version(frame: &[u8]) -> u64 {
 
 impl File for PointedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        point();
         self.inner.read_at(buffer, offset)
     }
 
