@@ -73,7 +73,9 @@ pub(crate) fn shown(url: &str) -> String {
         return format!("{scheme}://…");
     }
     let place = place.split(['?', '#']).next().unwrap_or_default();
-    format!("{scheme}://{place}")
+    // Hosts, ports and a name; with anything else a secret may stand there in disguise.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:/[],".contains(&byte);
+    if place.bytes().all(plain) { format!("{scheme}://{place}") } else { format!("{scheme}://…") }
 }
 
 /// All processes on a shared store have to have one secret.
@@ -134,6 +136,7 @@ mod tests {
     fn no_url_shows_its_secret() {
         let plain = "redis://127.0.0.1:6379/0";
         assert_eq!(shown(plain), plain);
+        assert_eq!(shown("redis://[::1]:6379,other-host:6379/0"), "redis://[::1]:6379,other-host:6379/0");
         assert_eq!(shown("file:./hapax-data"), "file:./hapax-data");
         assert_eq!(shown("postgres://app:hush@db:5432/shop?sslmode=require"), "postgres://db:5432/shop");
         for url in [
@@ -149,6 +152,9 @@ mod tests {
             "hush:x",
             "user:hush://host",
             "nats://hush@host:4222",
+            "postgres://postgres%3Ahush%40127.0.0.1:5432/postgres",
+            "postgres://host/db&password=hush",
+            "postgres://host,password=hush/db",
         ] {
             assert!(!shown(url).contains("hush"), "{} from {url}", shown(url));
         }
