@@ -134,7 +134,8 @@ impl Policy {
                 wrong("admission.per_tenant", "one tenant cannot run more than max_in_flight");
             }
         }
-        if capacity.max_tombstones == 0 {
+        // Ten times no records is no tombstones: that is one mistake, not two.
+        if capacity.max_tombstones == 0 && capacity.max_records > 0 {
             wrong("capacity.max_tombstones", "0 would refuse everything; leave it out for ten times max_records");
         }
     }
