@@ -329,7 +329,7 @@ fn c8_a_waking_waiter_is_judged_as_a_begin_that_may_not_execute() {
     let retry_now = |waiting: &Waiting| matches!(waiting, Waiting::Answer(Verdict::InFlight { retry_after, .. }) if retry_after.0 == 0);
     let mut cell = Cell::new(policy());
     let owner = cell.granted(begin(1, Effect::Unsafe));
-    assert_eq!(judge(&cell, 1), Waiting::Wait);
+    assert_eq!(judge(&cell, 1), Waiting::Wait { retry_after: hapax_core::Millis(LEASE) });
 
     // After a release: ask again, now. It does not execute by itself.
     assert_eq!(cell.ask(no_effect(owner)), OK);

@@ -15,7 +15,7 @@ use hapax_core::{
 use hapax_store::{Durability, Store, StoreError};
 use parking_lot::RwLock;
 use std::collections::HashMap;
-use tokio::{runtime::Handle, time::Instant};
+use tokio::{runtime::Handle, sync::Semaphore, time::Instant};
 
 use crate::{
     ambient::{Entropy, SystemEntropy, SystemWallClock, WallClock},
@@ -27,7 +27,7 @@ use crate::{
     hunt::Hunts,
     join::Joins,
     presets,
-    probe::{Probe, Probes},
+    probe::{PROBES_AT_ONCE, Probe, Probes},
     quota::Quotas,
     scopes::Scopes,
     settings::Settings,
@@ -69,6 +69,8 @@ pub(crate) struct Inner {
     pub(crate) events: Events,
     pub(crate) counters: Counters,
     pub(crate) probes: Probes,
+    /// Places for probes that run right now.
+    pub(crate) probing: Arc<Semaphore>,
     pub(crate) shadow: ShadowLog,
     /// How many begins are being taken back right now.
     pub(crate) disowning: Arc<AtomicUsize>,
@@ -234,12 +236,13 @@ impl EngineBuilder {
                 tally: Tally::default(),
                 claimant: if alone { Claimant([0; 16]) } else { claimant(&*self.entropy)? },
                 gate: Gate::new(self.settings.gate),
-                joins: Joins::new(self.settings.waiters_per_key, self.settings.waiters),
+                joins: Joins::new(&self.settings),
                 quotas: Arc::default(),
                 hunts: Hunts::default(),
                 events: Events::with_room(self.settings.events),
                 counters: Counters::default(),
                 probes: self.probes,
+                probing: Arc::new(Semaphore::new(PROBES_AT_ONCE)),
                 shadow: ShadowLog::default(),
                 disowning: Arc::default(),
                 runtime: OnceLock::new(),

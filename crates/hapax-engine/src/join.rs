@@ -4,10 +4,7 @@
 //! before the state is read, and it also wakes at the lease's end, since a lapse writes nothing. A waiter never
 //! executes: it is judged as a begin that may not, fingerprint included, and never outlives its own deadline.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
-};
+use std::sync::Arc;
 
 use hapax_core::{Body, Id, Millis, Moment, State, Verdict, Waiting, judge_waiter, lease_end};
 use parking_lot::Mutex;
@@ -23,6 +20,7 @@ use crate::{
     engine::{Engine, Inner},
     error::EngineError,
     seen::Seen,
+    settings::Settings,
     stats::count,
 };
 
@@ -32,49 +30,81 @@ type Board = watch::Sender<Option<Seen>>;
 #[derive(Debug)]
 pub(crate) struct Joins {
     boards: Mutex<HashMap<Id, Arc<Board>>>,
-    waiting: AtomicUsize,
+    waiting: Mutex<Waiters>,
     per_key: usize,
+    per_tenant: usize,
     in_all: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiters {
+    in_all: usize,
+    by_tenant: HashMap<Arc<str>, usize>,
+}
+
+/// One waiter counted, until it is dropped.
+struct Counted<'a> {
+    joins: &'a Joins,
+    tenant: Arc<str>,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.joins.waiting.lock();
+        waiting.in_all -= 1;
+        if let Some(count) = waiting.by_tenant.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                waiting.by_tenant.remove(&self.tenant);
+            }
+        }
+    }
 }
 
 /// One waiter's place.
 struct Place<'a> {
-    joins: &'a Joins,
     board: watch::Receiver<Option<Seen>>,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.joins.waiting.fetch_sub(1, Relaxed);
-    }
+    _counted: Counted<'a>,
 }
 
 impl Joins {
-    pub(crate) fn new(per_key: usize, in_all: usize) -> Self {
-        Self { boards: Mutex::default(), waiting: AtomicUsize::new(0), per_key, in_all }
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            boards: Mutex::default(),
+            waiting: Mutex::default(),
+            per_key: settings.waiters_per_key,
+            per_tenant: settings.waiters.div_ceil(settings.waiters_share.max(1)),
+            in_all: settings.waiters,
+        }
     }
 
     /// How many wait right now.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Relaxed)
+        self.waiting.lock().in_all
+    }
+
+    /// Counts one more, if there is room for it: whoever waits must not take it from other tenants.
+    fn count(&self, tenant: &Arc<str>) -> Option<Counted<'_>> {
+        let mut waiting = self.waiting.lock();
+        let of_tenant = waiting.by_tenant.get(tenant).copied().unwrap_or(0);
+        if waiting.in_all >= self.in_all || of_tenant >= self.per_tenant {
+            return None;
+        }
+        waiting.in_all += 1;
+        waiting.by_tenant.insert(Arc::clone(tenant), of_tenant + 1);
+        Some(Counted { joins: self, tenant: Arc::clone(tenant) })
     }
 
     /// A place among the waiters, and the board if it is new and nobody keeps it yet. `None`: too many wait.
-    fn place(&self, id: &Id) -> Option<(Place<'_>, Option<Arc<Board>>)> {
-        if self.waiting.fetch_add(1, Relaxed) >= self.in_all {
-            self.waiting.fetch_sub(1, Relaxed);
-            return None;
-        }
+    fn place(&self, id: &Id, tenant: &Arc<str>) -> Option<(Place<'_>, Option<Arc<Board>>)> {
+        let counted = self.count(tenant)?;
         let mut boards = self.boards.lock();
         if let Some(board) = boards.get(id) {
-            if board.receiver_count() >= self.per_key {
-                self.waiting.fetch_sub(1, Relaxed);
-                return None;
-            }
-            return Some((Place { joins: self, board: board.subscribe() }, None));
+            let room = board.receiver_count() < self.per_key;
+            return room.then(|| (Place { board: board.subscribe(), _counted: counted }, None));
         }
         let board = Arc::new(Board::new(None));
-        let place = Place { joins: self, board: board.subscribe() };
+        let place = Place { board: board.subscribe(), _counted: counted };
         boards.insert(*id, Arc::clone(&board));
         Some((place, Some(board)))
     }
@@ -100,40 +130,54 @@ impl Engine {
         retry_after: Millis,
         most: Millis,
     ) -> Result<Begun, EngineError> {
-        let still_running = Begun::Told(Verdict::InFlight { attempt, retry_after });
         let deadline = Instant::now() + most.as_std();
-        let Some((mut place, new_board)) = self.inner.joins.place(&prepared.id) else {
-            return Ok(still_running);
+        let Some((mut place, new_board)) = self.inner.joins.place(&prepared.id, &prepared.scope.tenant) else {
+            return Ok(Begun::Told(Verdict::InFlight { attempt, retry_after }));
         };
         if let Some(board) = new_board {
             tokio::spawn(keep_board(Arc::clone(&self.inner), prepared.id, board));
         }
         count(&self.inner.counters.joined);
+        let mut last = seen;
         loop {
             let shown = place.board.borrow_and_update().clone();
             // What the board shows may be older than what this caller has read itself.
-            if let Some(shown) = shown.filter(|shown| shown.version >= seen.version) {
+            if let Some(shown) = shown.filter(|shown| shown.version >= last.version) {
+                last = shown;
                 // A body beside its record may be slow to come; nobody waits for it longer than for the attempt itself.
-                match timeout_at(deadline, self.judge(prepared, shown, attempt)).await {
+                match timeout_at(deadline, self.judge(prepared, &last, attempt)).await {
                     Ok(Ok(Some(begun))) => return Ok(begun),
                     Ok(Ok(None)) => {}
                     Ok(Err(error)) => return Err(error),
-                    Err(_elapsed) => return Ok(still_running),
+                    Err(_elapsed) => return Ok(self.still_running(prepared, &last, attempt)),
                 }
             }
             match timeout_at(deadline, place.board.changed()).await {
                 Ok(Ok(())) => {}
                 // Its time is over; it never runs anything itself.
-                Ok(Err(_)) | Err(_) => return Ok(still_running),
+                Ok(Err(_)) | Err(_) => return Ok(self.still_running(prepared, &last, attempt)),
             }
         }
     }
 
-    async fn judge(&self, prepared: &Prepared, shown: Seen, attempt: u32) -> Result<Option<Begun>, EngineError> {
-        let moment = Moment { now: self.inner.now(&shown), wall: self.inner.wall_now() };
-        let print = prepared.fingerprint.as_ref();
-        match judge_waiter(&prepared.policy, shown.current(), print, attempt, moment) {
-            Waiting::Wait => Ok(None),
+    /// What a waiter is told whose time is over: how long it is from now on, not from when it came.
+    fn still_running(&self, prepared: &Prepared, last: &Seen, attempt: u32) -> Begun {
+        let retry_after = match self.judged(prepared, last, attempt) {
+            Waiting::Wait { retry_after } => retry_after,
+            // It has ended, or its lease has, and only the answer did not come in time.
+            Waiting::Answer(_) | Waiting::Joined(_) => Millis::ZERO,
+        };
+        Begun::Told(Verdict::InFlight { attempt, retry_after })
+    }
+
+    fn judged(&self, prepared: &Prepared, shown: &Seen, attempt: u32) -> Waiting {
+        let moment = Moment { now: self.inner.now(shown), wall: self.inner.wall_now() };
+        judge_waiter(&prepared.policy, shown.current(), prepared.fingerprint.as_ref(), attempt, moment)
+    }
+
+    async fn judge(&self, prepared: &Prepared, shown: &Seen, attempt: u32) -> Result<Option<Begun>, EngineError> {
+        match self.judged(prepared, shown, attempt) {
+            Waiting::Wait { .. } => Ok(None),
             Waiting::Joined(mut failure) => {
                 // A new attempt may have dropped it by now; then all that can be said is that it failed.
                 if let Some(body) = failure.stored_body()
@@ -144,7 +188,7 @@ impl Engine {
                 Ok(Some(Begun::JoinedFailure(failure)))
             }
             Waiting::Answer(Verdict::Replay(replay)) => {
-                let replay = self.inner.with_body(&prepared.id, replay, &shown).await?;
+                let replay = self.inner.with_body(&prepared.id, replay, shown).await?;
                 Ok(Some(Begun::Replay(Replayed { replay, joined: true })))
             }
             Waiting::Answer(verdict) => Ok(Some(Begun::Told(verdict))),

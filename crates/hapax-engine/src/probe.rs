@@ -95,6 +95,9 @@ impl fmt::Debug for Probes {
     }
 }
 
+/// A provider that is slow to answer must not be asked about everything at once, whoever sets it off.
+pub(crate) const PROBES_AT_ONCE: usize = 16;
+
 /// What came of trying to probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probed {
@@ -107,14 +110,17 @@ pub enum Probed {
 }
 
 impl Engine {
-    /// Asks in the background, if there is anybody to ask.
+    /// Asks in the background, if there is anybody to ask and not too many do so already: the sweeper asks about the rest.
     pub(crate) fn probe_soon(&self, id: &Id, about: &About) {
-        if self.inner.probes.of(about).is_some() {
-            let (engine, id) = (self.clone(), *id);
-            tokio::spawn(async move {
-                let _asked_again_by_the_sweeper = engine.probe(&id).await;
-            });
+        if self.inner.probes.of(about).is_none() {
+            return;
         }
+        let Ok(place) = Arc::clone(&self.inner.probing).try_acquire_owned() else { return };
+        let (engine, id) = (self.clone(), *id);
+        tokio::spawn(async move {
+            let _asked_again_by_the_sweeper = engine.probe(&id).await;
+            drop(place);
+        });
     }
 
     /// Asks what became of an operation that is in doubt, and resolves it if the answer is certain.

@@ -11,6 +11,8 @@ pub struct Settings {
     /// How many may wait for one operation; beyond that they are told that it is in flight.
     pub waiters_per_key: usize,
     pub waiters: usize,
+    /// One tenant may take one part in so many of those places.
+    pub waiters_share: usize,
     /// How many events are kept for pages and *explain*.
     pub events: usize,
     /// How often a store call whose fate is unknown, or that failed, is tried again, and how long between two tries
@@ -43,6 +45,7 @@ impl Default for Settings {
             gate: GateSize::default(),
             waiters_per_key: 10_000,
             waiters: 100_000,
+            waiters_share: 2,
             events: 4_096,
             store_retries: 4,
             store_backoff: Duration::from_millis(5),

@@ -16,7 +16,7 @@ use crate::{
     error::EngineError,
     house::Range,
     hunt::Next,
-    probe::Probed,
+    probe::{PROBES_AT_ONCE, Probed},
     quota::tombstones_full,
     seen::Seen,
 };
@@ -119,7 +119,11 @@ impl Engine {
                     swept.probed += asked(asking.join_next().await);
                 }
                 let engine = self.clone();
-                asking.spawn(async move { engine.probe(&id).await });
+                asking.spawn(async move {
+                    // Nobody closes it.
+                    let _place = engine.inner.probing.acquire().await;
+                    engine.probe(&id).await
+                });
             }
             while !asking.is_empty() {
                 swept.probed += asked(asking.join_next().await);
@@ -132,9 +136,6 @@ impl Engine {
         }
     }
 }
-
-/// A provider that is slow to answer must not be asked about everything at once.
-const PROBES_AT_ONCE: usize = 16;
 
 /// 1 if somebody was really asked. A store error here meets every caller too; the next pass asks again.
 fn asked(probed: Option<Result<Result<Probed, StoreError>, tokio::task::JoinError>>) -> usize {
@@ -215,12 +216,15 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes down one slice of what has expired; whether there was any.
+    /// Writes down one slice of what has expired, and one of what has lapsed: before its start that reads as gone too.
+    /// Whether there was any.
     pub(crate) async fn expire_some(&self) -> Result<bool, EngineError> {
         let now = self.now(&self.read(&NOBODY).await?);
-        let page = self.page(Index::Expiry { until: now }, None).await?;
         let mut swept = Swept::default();
-        self.expire_page(&page.items, &mut swept).await?;
+        for index in [Index::Expiry { until: now }, Index::LeaseEnd { until: now }] {
+            let page = self.page(index, None).await?;
+            self.expire_page(&page.items, &mut swept).await?;
+        }
         Ok(swept.written > 0)
     }
 

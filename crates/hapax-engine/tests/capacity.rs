@@ -327,14 +327,29 @@ async fn another_attempt_needs_no_further_room() {
 /// The only record has expired and no sweeper has passed: it is gone all the same, and its room is there.
 #[tokio::test(start_paused = true)]
 async fn an_expired_record_makes_room_before_the_sweeper_passes() {
-    let world = World::new();
-    let mut policy = at_most(1, 1, OnFull::EvictOldestFinal);
-    policy.success = Span::For(Millis::from_secs(100));
-    let engine = world.engine_with(policy);
-    assert!(pay(of(&engine, "acme", 0), "v").await.is_ok());
-    sleep(101_000).await;
-    assert!(pay(of(&engine, "acme", 1), "v").await.is_ok());
-    assert_eq!(engine.stats().evicted, 0, "nothing had to be given up");
+    for on_full in [OnFull::EvictOldestFinal, OnFull::RejectNew] {
+        let world = World::new();
+        let mut policy = at_most(1, 1, on_full);
+        policy.success = Span::For(Millis::from_secs(100));
+        let engine = world.engine_with(policy);
+        assert!(pay(of(&engine, "acme", 0), "v").await.is_ok());
+        sleep(101_000).await;
+        assert!(pay(of(&engine, "acme", 1), "v").await.is_ok(), "{on_full:?}");
+        assert_eq!(engine.stats().evicted, 0, "nothing had to be given up");
+    }
+}
+
+/// The only record was admitted, never started, and its lease is over: it reads as absent, so its room is there.
+#[tokio::test(start_paused = true)]
+async fn a_lapse_before_the_start_makes_room_before_the_sweeper_passes() {
+    for on_full in [OnFull::EvictOldestFinal, OnFull::RejectNew] {
+        let world = World::new();
+        let engine = world.engine_with(at_most(1, 1, on_full));
+        drop(begin(of(&engine, "acme", 0).not_started()).await);
+        assert!(quota(&never(of(&engine, "acme", 1)).await), "{on_full:?}: it is live");
+        sleep(61_000).await;
+        assert!(pay(of(&engine, "acme", 1), "v").await.is_ok(), "{on_full:?}");
+    }
 }
 
 /// Room is made for a call whose tenant may run one thing at a time: it must not stand in its own way.

@@ -196,6 +196,13 @@ async fn a_providers_outage_causes_no_storm() {
         drop(begin(call(&engine, &format!("k{number}"))).await);
     }
     sleep(61_000).await;
+    // Everybody asks again at once, before the sweeper has passed.
+    for number in 0..1_000 {
+        let told = call(&engine, &format!("k{number}")).begin().await.unwrap();
+        assert!(matches!(told, Begun::Told(Verdict::InDoubt { .. })));
+    }
+    settle().await;
+    assert!(asked.load(SeqCst) > 0, "somebody is asked");
     // An hour of sweeping every ten seconds.
     let mut per_quarter = Vec::new();
     for _ in 0..4 {

@@ -188,7 +188,7 @@ async fn a_silent_store_does_not_prolong_a_wait() {
 #[tokio::test(start_paused = true)]
 async fn the_number_of_waiters_is_bounded() {
     let world = World::new();
-    let small = Settings { waiters_per_key: 3, waiters: 5, ..settings() };
+    let small = Settings { waiters_per_key: 3, waiters: 5, waiters_share: 1, ..settings() };
     let engine = world.builder().settings(small).build().unwrap();
     let (one, two) = (begin(call(&engine, "one")).await, begin(call(&engine, "two")).await);
     let mut waiters: Vec<_> = (0..3).map(|_| waiter(call(&engine, "one"))).collect();
@@ -205,6 +205,53 @@ async fn the_number_of_waiters_is_bounded() {
         assert!(waiter.await.unwrap().is_ok());
     }
     assert_eq!(engine.waiting(), 0);
+}
+
+/// One tenant waits as often as it can. The places of the others are left.
+#[tokio::test(start_paused = true)]
+async fn one_tenant_cannot_take_all_waiting_places() {
+    let world = World::new();
+    let small = Settings { waiters: 6, ..settings() };
+    let engine = world.builder().settings(small).build().unwrap();
+    let of = |tenant: &str, surface: &str| engine.surface(surface).tenant(tenant).key("k");
+    let mut owners = Vec::new();
+    for tenant in ["busy", "other"] {
+        for surface in ["pay", "ship"] {
+            owners.push(begin(of(tenant, surface)).await);
+        }
+    }
+    let mut waiters: Vec<_> = ["pay", "ship", "pay"].map(|surface| waiter(of("busy", surface))).into();
+    waiting(&engine, 3).await;
+    for surface in ["pay", "ship"] {
+        let before = Instant::now();
+        assert!(matches!(never(of("busy", surface)).await, Err(OnceError::InFlight { .. })));
+        assert_eq!(before.elapsed().as_millis(), 0, "it has its share");
+    }
+    waiters.push(waiter(of("other", "pay")));
+    waiting(&engine, 4).await;
+    for owner in owners {
+        assert!(owner.complete(&engine, done("\"v\"")).await.unwrap().is_done());
+    }
+    for waiter in waiters {
+        assert!(waiter.await.unwrap().is_ok());
+    }
+    assert_eq!(engine.waiting(), 0);
+}
+
+/// A waiter that gives up after ten seconds of a lease of sixty is told to come back in fifty, or later if the lease was
+/// renewed meanwhile; told what held when it came, it would come back for nothing, or late.
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_up_waiting_is_told_how_long_it_is_from_now_on() {
+    let world = World::new();
+    let engine = world.engine();
+    let owner = begin(call(&engine, "k")).await;
+    let told = never(call(&engine, "k")).await;
+    assert!(matches!(told, Err(OnceError::InFlight { retry_after }) if retry_after == Millis(50_000)), "{told:?}");
+    let waiting = tokio::spawn(never(call(&engine, "k")));
+    sleep(4_000).await;
+    assert!(owner.renew(&engine).await.unwrap().is_done());
+    let told = waiting.await.unwrap();
+    assert!(matches!(told, Err(OnceError::InFlight { retry_after }) if retry_after == Millis(54_000)), "{told:?}");
 }
 
 /// The subscription cannot be set up at first: it is tried again, and the answer still arrives.

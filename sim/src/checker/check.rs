@@ -201,10 +201,12 @@ impl World {
             let woken = judge_waiter(policy, self.current(), Some(&bridge::print(print)), 1, bridge::moment(self.now));
             let fits = match (&*verdict, &woken) {
                 (Verdict::Execute(_), Waiting::Answer(Verdict::InFlight { .. }) | Waiting::Joined(_)) => true,
-                (Verdict::InFlight { .. }, Waiting::Wait) => true,
+                (Verdict::InFlight { retry_after: begin, .. }, Waiting::Wait { retry_after: waiter }) => {
+                    begin == waiter
+                }
                 (Verdict::Execute(_) | Verdict::InFlight { .. }, _) => false,
                 (verdict, Waiting::Answer(answer)) => verdict == answer,
-                (_, Waiting::Wait | Waiting::Joined(_)) => false,
+                (_, Waiting::Wait { .. } | Waiting::Joined(_)) => false,
             };
             if !fits {
                 return Err("7: a waiter is told something else than a begin that may not execute");

@@ -298,8 +298,8 @@ fn doubt_beside(held: &Record) -> Option<Arc<EarlierDoubt>> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Waiting {
-    /// Still under way.
-    Wait,
+    /// Still under way; whoever cannot wait any longer may ask again after so long.
+    Wait { retry_after: Millis },
     /// Judged as a begin that may not execute.
     Answer(Verdict),
     /// The attempt that was waited for failed retryably: its failure, which is no recorded answer.
@@ -319,7 +319,7 @@ pub fn judge_waiter(
     let asking = Asking { fingerprint, nonce: None, epoch: None };
     let retry_now = Verdict::InFlight { retry_after: Millis::ZERO, attempt: waited_for };
     match find(policy, &before, &asking) {
-        Found::Answer(Verdict::InFlight { .. }) => Waiting::Wait,
+        Found::Answer(Verdict::InFlight { retry_after, .. }) => Waiting::Wait { retry_after },
         Found::Answer(verdict) => Waiting::Answer(verdict),
         Found::Run(Run::Fresh | Run::TakeOver | Run::SameTicket) => Waiting::Answer(retry_now),
         Found::Run(Run::Next) => match before.read.as_deref().map(|record| &record.state) {
