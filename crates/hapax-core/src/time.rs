@@ -78,6 +78,28 @@ impl Stamp {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct WallMillis(pub u64);
 
+/// As people write it, in UTC.
+impl fmt::Display for WallMillis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, of_day) = (self.0 / 86_400_000, self.0 % 86_400_000);
+        let (year, month, day) = date(days);
+        let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", of_day % 1_000)
+    }
+}
+
+/// The Gregorian date of a day since 1970, counted in years that begin in March, so that leap days come last.
+const fn date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, over) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + over, month, day)
+}
+
 /// How long something is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Span {

@@ -375,10 +375,11 @@ impl Inner {
 
 impl Inner {
     /// A ticket that stands for no record: what runs under it is not protected, and its marks say so.
-    pub(crate) fn ticket_for_nothing(&self, prepared: &Prepared) -> Result<Ticket, EngineError> {
-        Ok(Ticket {
+    pub(crate) fn ticket_for_nothing(&self, prepared: &Prepared) -> Ticket {
+        Ticket {
             id: prepared.id,
-            token: Token { attempt: 1, nonce: self.entropy.nonce()? },
+            // No record is told from another by it, so without randomness any nonce will do.
+            token: Token { attempt: 1, nonce: self.entropy.nonce().unwrap_or(Nonce([0; 16])) },
             fence: Version::NEVER,
             lease: prepared.lease.unwrap_or(prepared.policy.lease),
             effect: prepared.effect,
@@ -389,7 +390,7 @@ impl Inner {
                 deadline: Instant::now().into(),
                 running: None.into(),
             }),
-        })
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use hapax_core::{
     Effect, Fingerprint, Id, Millis, Policy, Ties,
     command::Epochs,
-    identity::{Grammar, Key, Scope, Surface, Tenant},
+    identity::{Grammar, Key, Scope, Surface, Tenant, recipes::native},
     policy::{FingerprintMode, Mode},
     record::About,
 };
@@ -120,36 +120,54 @@ impl InScope {
 
     fn made_key(self, key: Result<Key, EngineError>) -> Call {
         let engine = self.engine;
-        let prepared = self.ready.and_then(|ready| {
-            let key = key?;
-            let policy = engine.inner.policy(&ready.surface);
-            let (surface, scope) = match policy.mode {
-                Mode::Enforce => (ready.surface, ready.about),
-                // In shadow mode it is recorded on a surface of its own, which never decides for real.
+        let ready = match self.ready {
+            Ok(ready) => ready,
+            Err(error) => return Call::new(engine, Err(error)),
+        };
+        let policy = engine.inner.policy(&ready.surface);
+        match key {
+            Ok(key) => {
+                let prepared = ready.prepared(&engine.inner, policy, key);
+                Call::new(engine, Ok(prepared))
+            }
+            Err(error) => match policy.mode {
+                Mode::Enforce => Call::new(engine, Err(error)),
                 Mode::Shadow => {
-                    let shadow = ready.surface.shadow();
-                    let about = engine.inner.scopes.about(&shadow, ready.scope.tenant());
-                    (shadow, about)
+                    let prepared = ready.prepared(&engine.inner, policy, native::named("unusable", 1, &[]));
+                    Call::new(engine, Ok(prepared)).spoiled(error)
                 }
-            };
-            Ok(Prepared {
-                id: Id::operation(&surface, &ready.scope, &key),
-                policy,
-                key,
-                scope,
-                about: OnceLock::new(),
-                fingerprint: None,
-                effect: Effect::default(),
-                lease: None,
-                started: true,
-                epoch: None,
-                wait: Wait::AsPolicy,
-                ties: None,
-                owner: None,
-                key_kind: KeyKind::Given,
-            })
-        });
-        Call { engine, prepared }
+            },
+        }
+    }
+}
+
+impl Ready {
+    fn prepared(self, inner: &Inner, policy: Arc<Policy>, key: Key) -> Prepared {
+        let (surface, scope) = match policy.mode {
+            Mode::Enforce => (self.surface, self.about),
+            // In shadow mode it is recorded on a surface of its own, which never decides for real.
+            Mode::Shadow => {
+                let shadow = self.surface.shadow();
+                let about = inner.scopes.about(&shadow, self.scope.tenant());
+                (shadow, about)
+            }
+        };
+        Prepared {
+            id: Id::operation(&surface, &self.scope, &key),
+            policy,
+            key,
+            scope,
+            about: OnceLock::new(),
+            fingerprint: None,
+            effect: Effect::default(),
+            lease: None,
+            started: true,
+            epoch: None,
+            wait: Wait::AsPolicy,
+            ties: None,
+            owner: None,
+            key_kind: KeyKind::Given,
+        }
     }
 }
 
@@ -167,6 +185,8 @@ pub enum Wait {
 pub struct Call {
     pub(crate) engine: Engine,
     pub(crate) prepared: Result<Prepared, EngineError>,
+    /// In shadow mode, what runs without a record although the call cannot be made.
+    pub(crate) unstopped: Option<Box<Prepared>>,
 }
 
 #[derive(Debug, Clone)]
@@ -226,26 +246,48 @@ impl Prepared {
 }
 
 impl Call {
+    pub(crate) const fn new(engine: Engine, prepared: Result<Prepared, EngineError>) -> Self {
+        Self { engine, prepared, unstopped: None }
+    }
+
     pub(crate) fn set(mut self, change: impl FnOnce(&mut Prepared)) -> Self {
-        if let Ok(prepared) = &mut self.prepared {
-            change(prepared);
+        match (&mut self.prepared, &mut self.unstopped) {
+            (Ok(prepared), _) => change(prepared),
+            (Err(_), Some(unstopped)) => change(unstopped),
+            (Err(_), None) => {}
         }
         self
     }
 
+    /// It cannot be made any more, for this reason. In shadow mode that stops nothing.
+    pub(crate) fn spoiled(mut self, error: EngineError) -> Self {
+        if let Ok(prepared) = std::mem::replace(&mut self.prepared, Err(error))
+            && prepared.policy.mode == Mode::Shadow
+        {
+            self.unstopped = Some(Box::new(prepared));
+        }
+        self
+    }
+
+    /// What is known of the call, also where it cannot be made and still is not stopped.
+    pub(crate) fn known(&self) -> Result<&Prepared, EngineError> {
+        match (&self.prepared, &self.unstopped) {
+            (Ok(prepared), _) => Ok(prepared),
+            (Err(_), Some(unstopped)) => Ok(unstopped),
+            (Err(error), None) => Err(error.clone()),
+        }
+    }
+
     /// Guards the key by what is asked under it: the same key with another request is a mismatch. The order of
     /// fields and the white space of its JSON do not matter.
-    pub fn fingerprint<T: Serialize + ?Sized>(mut self, request: &T) -> Self {
+    pub fn fingerprint<T: Serialize + ?Sized>(self, request: &T) -> Self {
         let Ok(prepared) = &self.prepared else { return self };
         if prepared.policy.fingerprint.mode == FingerprintMode::Off {
             return self;
         }
         match self.engine.inner.print_of(&prepared.policy, request) {
             Ok(print) => self.fingerprinted(print),
-            Err(error) => {
-                self.prepared = Err(error);
-                self
-            }
+            Err(error) => self.spoiled(error),
         }
     }
 

@@ -10,7 +10,6 @@ use crate::{
     call::{Call, Prepared, Wait},
     engine::Engine,
     error::EngineError,
-    shadow::WouldStop,
     stats::count,
     ticket::Ticket,
 };
@@ -43,7 +42,11 @@ impl Call {
     }
 
     pub(crate) async fn decided(&self) -> Result<Decision, EngineError> {
-        let (engine, prepared) = (&self.engine, self.prepared.as_ref().map_err(Clone::clone)?);
+        let engine = &self.engine;
+        let prepared = match &self.prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(engine.in_spite_of(error, self.known()?)),
+        };
         let mode = prepared.policy.mode;
         // Waiting would be the one thing that shadow mode does to a request.
         let patient = mode == Mode::Shadow && prepared.wait != Wait::No;
@@ -53,7 +56,7 @@ impl Call {
             Ok(Begun::Execute(ticket)) => Ok(Decision::Execute(ticket)),
             Ok(begun) => match mode {
                 Mode::Enforce => Ok(Decision::Told(begun)),
-                Mode::Shadow => engine.run_anyway(prepared, &begun),
+                Mode::Shadow => Ok(engine.run_anyway(prepared, &begun)),
             },
             Err(unsure) if unsure.waited => Err(unsure.error),
             Err(unsure) => engine.without_store(prepared, unsure.error),
@@ -63,26 +66,46 @@ impl Call {
 
 impl Engine {
     /// Shadow mode: it runs whatever was decided, and what would have been stopped is noted.
-    fn run_anyway(&self, prepared: &Prepared, begun: &Begun) -> Result<Decision, EngineError> {
+    fn run_anyway(&self, prepared: &Prepared, begun: &Begun) -> Decision {
         let because = match begun {
             Begun::Execute(_) => "nothing",
             Begun::Replay(_) => "replay",
             Begun::JoinedFailure(_) => "joined failure",
             Begun::Told(verdict) => verdict_name(verdict),
         };
-        count(&self.inner.counters.shadow_stops);
-        self.inner.shadow.note(WouldStop { id: prepared.id, wall: self.inner.wall_now(), because });
-        let ticket = self.inner.ticket_for_nothing(prepared)?;
-        Ok(Decision::Unprotected { ticket, why: Unprotected::Shadow })
+        self.unstopped(prepared, because)
+    }
+
+    /// As [`Engine::run_anyway`], where nothing could be decided.
+    fn in_spite_of(&self, error: &EngineError, prepared: &Prepared) -> Decision {
+        let because = match error {
+            EngineError::Key(_) | EngineError::Name(_) => "bad key",
+            EngineError::Fingerprint(_) => "no fingerprint",
+            EngineError::Entropy(_) => "no randomness",
+            EngineError::ForeignTurn => "foreign turn",
+            EngineError::Store(_) | EngineError::NotFound(_) | EngineError::OtherSecret { .. } => "no verdict",
+        };
+        self.unstopped(prepared, because)
+    }
+
+    fn unstopped(&self, prepared: &Prepared, because: &'static str) -> Decision {
+        self.would_stop(prepared.id, because);
+        Decision::Unprotected { ticket: self.inner.ticket_for_nothing(prepared), why: Unprotected::Shadow }
     }
 
     /// The store gave no verdict: pure work may go on without it if the policy says so.
     fn without_store(&self, prepared: &Prepared, error: EngineError) -> Result<Decision, EngineError> {
-        if !may_go_unrecorded(prepared.effect, &prepared.policy) || !matches!(error, EngineError::Store(_)) {
+        if !may_go_unrecorded(prepared.effect, &prepared.policy) {
             return Err(error);
         }
+        if !matches!(error, EngineError::Store(_)) {
+            return match prepared.policy.mode {
+                Mode::Enforce => Err(error),
+                Mode::Shadow => Ok(self.in_spite_of(&error, prepared)),
+            };
+        }
         count(&self.inner.counters.unrecorded);
-        let ticket = self.inner.ticket_for_nothing(prepared)?;
+        let ticket = self.inner.ticket_for_nothing(prepared);
         Ok(Decision::Unprotected { ticket, why: Unprotected::StoreGone })
     }
 }

@@ -89,9 +89,12 @@ pub enum OnceError<E> {
     /// A newer epoch of the group has overtaken this caller.
     #[error("a newer turn has overtaken this call; do not retry it [HX0012]")]
     Superseded,
-    /// It was done, and the answer is no longer kept.
-    #[error("it was done at {} and the retry came after its window; use a new key only for a new intent [HX0013]", .decided.0)]
-    WindowClosed { decided: WallMillis },
+    /// It was decided, and the answer is no longer kept.
+    #[error(
+        "it {} at {decided} and the retry came after its window; use a new key only for a new intent [HX0013]",
+        if *.rejected { "failed for good" } else { "was done" }
+    )]
+    WindowClosed { decided: WallMillis, rejected: bool },
     /// It was done; the answer was not kept, or cannot be read as this type.
     #[error("it was done before, but its answer is not kept whole: {reason} [HX0014]")]
     AlreadyCompleted { digest: [u8; 32], reason: String },

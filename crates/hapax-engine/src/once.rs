@@ -61,7 +61,7 @@ impl Call {
         Fut: Future<Output = Result<T, E>>,
     {
         let decided = self.decided().await?;
-        let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
+        let prepared = self.known()?;
         match decided {
             Decision::Execute(ticket) => self.engine.run(prepared, ticket, effect).await,
             Decision::Unprotected { ticket, why } => {
@@ -179,7 +179,9 @@ fn why_not<E>(id: Id, verdict: Verdict) -> OnceError<E> {
         Verdict::InDoubt { .. } => OnceError::InDoubt { id },
         Verdict::Refused(refusal) => OnceError::Refused(refusal),
         Verdict::Fenced | Verdict::Execute(_) => OnceError::Superseded,
-        Verdict::WindowClosed { decided_wall, .. } => OnceError::WindowClosed { decided: decided_wall },
+        Verdict::WindowClosed { decided_wall, rejected, .. } => {
+            OnceError::WindowClosed { decided: decided_wall, rejected }
+        }
         Verdict::Replay(replay) => match given_again::<(), E>(Replayed { replay, joined: false }) {
             Ok(_) => OnceError::Superseded,
             Err(error) => error,

@@ -23,7 +23,7 @@ impl Call {
     /// For callers that fetch something costly between the look and the begin, such as a connection. In shadow mode
     /// there is nothing to be told.
     pub async fn peek(&self) -> Result<Option<Begun>, EngineError> {
-        let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
+        let prepared = self.known()?;
         match prepared.policy.mode {
             Mode::Enforce => {
                 let since = Instant::now();

@@ -33,6 +33,7 @@ pub(crate) fn given_again<T: DeserializeOwned, E>(replayed: Replayed) -> Result<
         Body::Handle(handle) => {
             serde_json::from_value(serde_json::Value::String(handle.to_string())).map_err(|error| unreadable(&error))
         }
+        Body::Uncaptured { length: 0, digest: UNWRITTEN } => Err("it could not be written as JSON".to_owned()),
         Body::Uncaptured { length, .. } | Body::Stored { length, .. } => {
             Err(format!("its {length} bytes were too many to keep"))
         }
@@ -42,6 +43,9 @@ pub(crate) fn given_again<T: DeserializeOwned, E>(replayed: Replayed) -> Result<
         Err(reason) => Err(OnceError::AlreadyCompleted { digest: outcome.digest(), reason }),
     }
 }
+
+/// Stands for a value that could not be written. No body has this digest.
+const UNWRITTEN: [u8; 32] = [0; 32];
 
 fn unreadable(error: &serde_json::Error) -> String {
     format!("it cannot be read as the type that is asked for, from column {} on", error.column())
@@ -57,7 +61,7 @@ pub(crate) fn done_as<T: Serialize>(policy: &Policy, value: &T) -> Outcome {
         Keep::Marker => Body::Empty,
         Keep::Handle | Keep::Whole => match serde_json::to_vec(value) {
             Ok(bytes) => handle_in(policy.capture.keep, &bytes).unwrap_or(Body::Inline(bytes.into())),
-            Err(_) => Body::Uncaptured { length: 0, digest: [0; 32] },
+            Err(_) => Body::Uncaptured { length: 0, digest: UNWRITTEN },
         },
     };
     Outcome::new(OutcomeClass::Success, body)

@@ -11,7 +11,7 @@ use std::{
 
 use crate::support::*;
 use hapax_core::{
-    Effect, Millis, Span, StateName,
+    Effect, Millis, Span, StateName, WallMillis,
     policy::{FingerprintMode, Keep, OnMismatch, OnStoreError},
 };
 use hapax_engine::{Classified, Failure, OnceError, Stepped, Wait};
@@ -308,7 +308,9 @@ async fn a_value_that_cannot_be_written_is_still_done() {
     let engine = world.engine();
     let run = || call(&engine, "k").once(|_| async { Ok::<_, Failed>(Odd) });
     assert!(run().await.is_ok());
-    assert!(matches!(run().await, Err(OnceError::AlreadyCompleted { .. })));
+    let again = run().await.unwrap_err();
+    assert!(matches!(again, OnceError::AlreadyCompleted { .. }));
+    assert!(again.to_string().contains("it could not be written as JSON"), "{again}");
 }
 
 /// A request that cannot be written has no fingerprint, so it is refused before anything happens.
@@ -465,7 +467,29 @@ async fn an_irreversible_effect_is_refused_after_its_window() {
     assert!(pay(call(&engine, "k").effect(Effect::Irreversible), "v").await.is_ok());
     sleep(86_400_000).await;
     let late = never(call(&engine, "k").effect(Effect::Irreversible)).await;
-    assert!(matches!(late, Err(OnceError::WindowClosed { .. })));
+    let late = late.unwrap_err();
+    assert!(matches!(late, OnceError::WindowClosed { rejected: false, .. }));
+    assert!(late.to_string().starts_with("it was done at 2"), "{late}");
     sleep(90 * 86_400_000).await;
     assert!(pay(call(&engine, "k").effect(Effect::Irreversible), "new").await.is_ok());
+}
+
+/// The same for what was refused: whoever is told that it was done looks for a result that there never was.
+#[tokio::test(start_paused = true)]
+async fn a_late_retry_of_a_refusal_is_not_told_that_it_was_done() {
+    let world = World::new();
+    let engine = world.builder().wall_clock(Arc::new(FixedWall)).build().unwrap();
+    let refund = || call(&engine, "k").effect(Effect::Irreversible);
+    assert!(fails(refund(), Failure::Final).await.is_err());
+    sleep(86_400_000).await;
+    let late = never(refund()).await.unwrap_err().to_string();
+    assert!(late.starts_with("it failed for good at 2024-02-29T23:59:59.999Z and the retry"), "{late}");
+}
+
+#[derive(Debug)]
+struct FixedWall;
+impl hapax_engine::WallClock for FixedWall {
+    fn now(&self) -> WallMillis {
+        WallMillis(1_709_251_199_999)
+    }
 }

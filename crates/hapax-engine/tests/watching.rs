@@ -2,19 +2,24 @@
 //! that are never shown.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::SeqCst},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
 };
 
 use crate::support::*;
 use hapax_core::{
     Cause, Effect, Millis, Policy, Span, StateName, Verdict,
     command::{Posture, Release, Resolution, Resolve},
-    identity::Surface,
+    identity::{Secret, Surface},
     policy::{Admission, AfterWindow, Capacity, Mode, OnFull, OnLapse},
 };
-use hapax_engine::{Advice, Begun, Call, Engine, Gap, OnceError, Policies, Settings, Stepped, Wait};
+use hapax_engine::{
+    Advice, Begun, Call, Engine, Entropy, EntropyError, Gap, OnceError, Policies, Settings, Stepped, Wait,
+};
 use hapax_store::Store;
 
 fn story(engine: &Engine, key: &str) -> Vec<(Cause, StateName, StateName)> {
@@ -164,6 +169,43 @@ async fn shadow_mode_decides_everything_and_stops_nothing() {
     assert!(!pay(call(&enforced, "k").fingerprint("c"), "v").await.unwrap().replayed);
     assert_eq!(pay(call(&enforced, "running"), "v").await.unwrap().attempt, 1);
     assert!(running.complete(&engine, done("1")).await.unwrap().is_done());
+}
+
+/// A shadow stops nothing, not even what cannot be recorded at all: a key or a request that cannot be used, and a machine
+/// without randomness. Enforced, the same calls run nothing.
+#[tokio::test(start_paused = true)]
+async fn shadow_mode_does_not_stop_what_cannot_be_recorded() {
+    #[derive(Debug)]
+    struct Nothing;
+    impl Entropy for Nothing {
+        fn fill(&self, _: &mut [u8]) -> Result<(), EntropyError> {
+            Err(EntropyError("none today".into()))
+        }
+    }
+    let odd: BTreeMap<(u8, u8), u8> = [((1, 2), 3)].into();
+    let secret = || Secret::new(&[7; 32]).unwrap();
+    for mode in [Mode::Shadow, Mode::Enforce] {
+        let world = World::new();
+        let surface = policy(|policy| policy.mode = mode);
+        let engine = world.engine_with(surface.clone());
+        let dull = world.builder().policy("pay", surface).secret(secret()).entropy(Arc::new(Nothing)).build().unwrap();
+        for (call, because) in [
+            (call(&engine, "").effect(Effect::Pure), "bad key"),
+            (call(&engine, "k").fingerprint(&odd), "no fingerprint"),
+            (call(&dull, "k"), "no randomness"),
+        ] {
+            let shadow = if because == "no randomness" { dull.shadow() } else { engine.shadow() };
+            let (peeked, given) = (call.peek().await, pay(call, "v").await);
+            match mode {
+                Mode::Shadow => {
+                    assert!(matches!(peeked, Ok(None)), "{because}: {peeked:?}");
+                    assert_eq!(given.unwrap().value, "v", "{because}");
+                    assert_eq!(shadow.list().last().map(|stop| stop.because), Some(because));
+                }
+                Mode::Enforce => assert!(matches!(given, Err(OnceError::Engine(_))), "{because}: {given:?}"),
+            }
+        }
+    }
 }
 
 /// Shadow mode gives the value of what ran whatever happens to its record: store gone before, meanwhile, or overtaken.

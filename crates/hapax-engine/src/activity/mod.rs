@@ -152,7 +152,7 @@ impl Engine {
     fn activity_call(&self, tenant: &Result<Tenant, EngineError>, key: Key) -> Call {
         match tenant {
             Ok(tenant) => self.surface(SURFACE).tenant(tenant).with_key(key).key_kind(KeyKind::Automatic),
-            Err(error) => Call { engine: self.clone(), prepared: Err(error.clone()) },
+            Err(error) => Call::new(self.clone(), Err(error.clone())),
         }
     }
 }
@@ -185,9 +185,9 @@ impl Activity {
         self.call = match (self.call.prepared, renamed.prepared) {
             (Ok(old), Ok(new)) => {
                 let prepared = old.named_like(new);
-                Call { engine: self.engine.clone(), prepared: Ok(prepared) }
+                Call::new(self.engine.clone(), Ok(prepared))
             }
-            (Err(error), _) | (_, Err(error)) => Call { engine: self.engine.clone(), prepared: Err(error) },
+            (Err(error), _) | (_, Err(error)) => Call::new(self.engine.clone(), Err(error)),
         };
         self
     }
@@ -346,7 +346,7 @@ fn failed(error: OnceError<Failed>) -> Result<Performed, ActivityError> {
         OnceError::Refused(refusal) => stopped(OnceError::Refused(refusal)),
         OnceError::Superseded => stopped(OnceError::Superseded),
         OnceError::NotLetStart(refused) => stopped(OnceError::NotLetStart(refused)),
-        OnceError::WindowClosed { decided } => stopped(OnceError::WindowClosed { decided }),
+        OnceError::WindowClosed { decided, rejected } => stopped(OnceError::WindowClosed { decided, rejected }),
         OnceError::AlreadyCompleted { digest, reason } => stopped(OnceError::AlreadyCompleted { digest, reason }),
         OnceError::LeaseLost => stopped(OnceError::LeaseLost),
         OnceError::NotRecorded(error) => stopped(OnceError::NotRecorded(error)),

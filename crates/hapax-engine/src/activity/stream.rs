@@ -122,7 +122,7 @@ impl Activity {
         };
         let again = again?;
         if again.policy.capture.on_uncaptured == OnUncaptured::Reinvoke && effect.may_rerun() {
-            let ticket = engine.inner.ticket_for_nothing(&again)?;
+            let ticket = engine.inner.ticket_for_nothing(&again);
             return Ok(StreamClaimed::Again(Outgoing::of(ticket, provider.as_deref())));
         }
         Ok(StreamClaimed::Finished { attempt, status, length, digest })

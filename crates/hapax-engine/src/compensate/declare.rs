@@ -9,13 +9,10 @@ use crate::{call::Call, error::EngineError};
 impl Call {
     /// Declares what undoes this effect, with an input that is known now. Unless more was said of
     /// the effect, it is compensatable by that.
-    pub fn compensated_by<T: Serialize + ?Sized>(mut self, name: &str, input: &T) -> Self {
+    pub fn compensated_by<T: Serialize + ?Sized>(self, name: &str, input: &T) -> Self {
         match serde_json::to_vec(input) {
             Ok(input) => self.compensation(name, CompensationInput::Given(Bytes::from(input))),
-            Err(error) => {
-                self.prepared = Err(EngineError::Fingerprint(error.to_string()));
-                self
-            }
+            Err(error) => self.spoiled(EngineError::Fingerprint(error.to_string())),
         }
     }
 

@@ -284,13 +284,10 @@ impl Call {
     }
 
     /// Makes the call a member of this turn: once a newer turn has begun it is not started any more.
-    pub fn in_turn(mut self, turn: &Turn) -> Self {
-        if let Ok(prepared) = &self.prepared
-            && *prepared.scope.tenant != *turn.tenant.as_str()
-        {
-            self.prepared = Err(EngineError::ForeignTurn);
-        }
-        self.set(|prepared| {
+    pub fn in_turn(self, turn: &Turn) -> Self {
+        let foreign = self.prepared.as_ref().is_ok_and(|prepared| *prepared.scope.tenant != *turn.tenant.as_str());
+        let call = if foreign { self.spoiled(EngineError::ForeignTurn) } else { self };
+        call.set(|prepared| {
             prepared.epoch = Some(Epochs { caller: turn.epoch, current: turn.epoch });
             prepared.tied(|ties| ties.group = Some(turn.group));
         })
