@@ -34,9 +34,9 @@
 //! hapax.surface("payments").key("order-17");
 //! ```
 //!
-//! Nor does a scope that begins with anything else:
+//! Nor does a scope without one, since there is none by default:
 //!
-//! ```compile_fail,E0277
+//! ```compile_fail,E0599
 //! let scope = hapax::identity::Scope::default();
 //! ```
 
