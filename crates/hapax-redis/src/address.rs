@@ -5,6 +5,9 @@ use redis::{Client, IntoConnectionInfo};
 
 use crate::error::OpenError;
 
+const UNREADABLE: &str = "its user, password, host or port cannot be read; in user and password all but letters, digits and \
+                          any of - . _ ~ is written as % and two hexadecimal digits";
+
 #[derive(Clone)]
 pub(crate) struct Address {
     scheme: &'static str,
@@ -55,8 +58,17 @@ impl Address {
                 }
             }
         }
+        if !address.database.is_empty() && address.database.parse::<u32>().is_err() {
+            return Err(wrong(
+                "what stands behind the host and a / is the number of a database, 0 if there is none; a / in a password is \
+                 written as %2F",
+            ));
+        }
         // Each of them is one that can be asked.
         for host in &address.hosts {
+            if host.is_empty() {
+                return Err(wrong("it names no host, or has a comma too many"));
+            }
             address.client(host)?;
         }
         Ok(address)
@@ -73,7 +85,8 @@ impl Address {
     }
 
     fn client_with(&self, host: &str, login: &str, database: &str) -> Result<Client, OpenError> {
-        let failed = |error: redis::RedisError| OpenError::Url { reason: error.category().to_owned() };
+        // The client's own words may repeat what stands there.
+        let failed = |_: redis::RedisError| OpenError::Url { reason: UNREADABLE.to_owned() };
         let url = format!("{}://{login}{host}/{database}", self.scheme);
         let info = url.as_str().into_connection_info().map_err(failed)?;
         Client::open(info).map_err(failed)
@@ -147,6 +160,21 @@ mod tests {
         ] {
             let refused = Address::parse(url).err().unwrap_or_else(|| panic!("{url} was taken"));
             assert!(!format!("{refused} {refused:?}").contains("hush"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (url, word) in [
+            ("redis://host/not-a-number", "number of a database"),
+            ("redis://host/-1", "number of a database"),
+            ("redis://:half/other@host/0", "%2F"),
+            ("redis://host,/0", "comma"),
+            ("redis://:hush@/", "no host"),
+            ("redis://host:port/", "port"),
+        ] {
+            let refused = Address::parse(url).err().unwrap_or_else(|| panic!("{url} was taken"));
+            assert!(refused.to_string().contains(word), "{url}: {refused}");
         }
     }
 }

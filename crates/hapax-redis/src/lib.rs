@@ -39,6 +39,7 @@ mod link;
 mod options;
 mod place;
 mod reach;
+mod rights;
 mod scan;
 mod script;
 mod servers;

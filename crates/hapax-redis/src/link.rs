@@ -31,7 +31,7 @@ pub(crate) struct Links {
     pub(crate) name: String,
     links: Vec<Link>,
     turn: AtomicUsize,
-    connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     answer_timeout: Duration,
     /// Calls that were sent, for tests that count round trips.
     sent: Arc<AtomicU64>,

@@ -15,6 +15,7 @@ use crate::{
     invocation::Invocation,
     keys::Keys,
     options::Options,
+    rights,
     script::Script,
     servers::Servers,
     settle::Settling,
@@ -47,6 +48,9 @@ impl RedisStore {
         let keys = Keys::new(prefix)?;
         let servers = Arc::new(Servers::open(address, &options).await?);
         let durability = servers.durability().await?;
+        for server in servers.each(Call::Read("open")).await? {
+            rights::ask(&server, &keys).await?;
+        }
         // Longer than any server runs is for ever, and must not run over beside a stamp.
         let removal_memory = options.removal_memory.clamp(Millis(1), Millis(value::LARGEST / 2));
         let store = Self {

@@ -2,6 +2,7 @@
 //!
 //! Whoever waits leaves a mark beside the record; a write that finds one publishes the id. One subscription serves the
 //! whole process. While it is lost, everybody is woken now and then to read for themselves, and once more when it is back.
+//! A process that may not subscribe is not opened (`rights.rs`).
 
 use std::{
     pin::Pin,
@@ -13,7 +14,11 @@ use std::{
 use hapax_core::Id;
 use hapax_store::{StoreError, Waiters, Watch};
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet, time::timeout};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, timeout, timeout_at},
+};
 
 use crate::{error::Call, invocation::Invocation, keys::Keys, script::Script, servers::Servers, store::RedisStore};
 
@@ -24,30 +29,35 @@ const AGAIN: Duration = Duration::from_secs(10);
 const LANES: usize = 16;
 /// While there is no subscription.
 const WITHOUT: Duration = Duration::from_millis(250);
-/// For the first subscription; without it one waits all the same, and is woken now and then.
+/// For the subscription; without it one waits all the same, and is woken now and then.
 const FIRST: Duration = Duration::from_secs(2);
 
 impl RedisStore {
     pub(crate) async fn watch_it(&self, id: Id) -> Result<Box<dyn Watch>, StoreError> {
         let waiter = self.waiters.join(id);
-        let mut up = self.listening();
-        let _without_it = timeout(FIRST, up.wait_for(|up| *up)).await.is_ok();
+        let (mut up, begun) = self.listening();
+        // Only at its start: one that is lost later may be away for long, and those who wait are woken now and then.
+        let _without_it = timeout_at(begun + FIRST, up.wait_for(|up| *up)).await.is_ok();
         mark(&self.servers, &self.keys, &id).await?;
         Ok(Box::new(waiter))
     }
 
     /// Starts to listen at the first call: before that there may be no runtime to do it on.
-    fn listening(&self) -> watch::Receiver<bool> {
+    fn listening(&self) -> (watch::Receiver<bool>, Instant) {
         let mut listener = self.listener.lock();
-        listener
-            .get_or_insert_with(|| {
-                let (up, seen) = watch::channel(false);
-                let (servers, keys) = (Arc::clone(&self.servers), self.keys.clone());
-                let task = tokio::spawn(listen(servers, keys, Arc::downgrade(&self.waiters), up));
-                Listener { seen, task }
-            })
-            .seen
-            .clone()
+        let listener = listener.get_or_insert_with(|| {
+            let (up, seen) = watch::channel(false);
+            let (servers, keys) = (Arc::clone(&self.servers), self.keys.clone());
+            let task = tokio::spawn(listen(servers, keys, Arc::downgrade(&self.waiters), up));
+            Listener { seen, task, begun: Instant::now() }
+        });
+        (listener.seen.clone(), listener.begun)
+    }
+
+    /// Whether wake-ups of other processes come by themselves now. For tests.
+    #[doc(hidden)]
+    pub fn listens(&self) -> bool {
+        self.listener.lock().as_ref().is_some_and(|listener| *listener.seen.borrow())
     }
 }
 
@@ -56,6 +66,7 @@ impl RedisStore {
 pub(crate) struct Listener {
     seen: watch::Receiver<bool>,
     task: tokio::task::JoinHandle<()>,
+    begun: Instant,
 }
 
 impl Drop for Listener {
@@ -65,12 +76,28 @@ impl Drop for Listener {
 }
 
 async fn listen(servers: Arc<Servers>, keys: Keys, waiters: Weak<Waiters>, up: watch::Sender<bool>) {
-    loop {
-        let _lost = subscribed(&servers, &keys, &waiters, &up).await;
-        up.send_replace(false);
-        let Some(waiters) = waiters.upgrade() else { return };
-        waiters.wake_all();
+    let down = up.subscribe();
+    let subscribing = async {
+        loop {
+            let _lost = subscribed(&servers, &keys, &waiters, &up).await;
+            up.send_replace(false);
+            tokio::time::sleep(WITHOUT).await;
+        }
+    };
+    tokio::select! {
+        () = subscribing => {}
+        () = wake_while_down(&waiters, down) => {}
+    }
+}
+
+/// Also while a new subscription is on its way, which may take long.
+async fn wake_while_down(waiters: &Weak<Waiters>, mut up: watch::Receiver<bool>) {
+    while up.wait_for(|up| !*up).await.is_ok() {
         tokio::time::sleep(WITHOUT).await;
+        let Some(waiters) = waiters.upgrade() else { return };
+        if !*up.borrow() {
+            waiters.wake_all();
+        }
     }
 }
 

@@ -7,4 +7,6 @@ mod agents;
 mod cluster;
 mod common;
 mod conformance;
+mod listening;
 mod model;
+mod rights;

@@ -193,7 +193,8 @@ async fn a_cluster_fails_over_and_had_said_what_that_may_lose() {
 
 async fn cluster_round(round: u64) -> String {
     let cluster = RedisCluster::with_replicas();
-    let store = open(&cluster.url()).await;
+    let url = cluster.url();
+    let store = open(&url).await;
     let said = store.durability();
     assert!(matches!(&said, Durability::BestEffort(why) if why.contains("fail-over")), "{said}");
     let shared: Arc<dyn Store> = store.clone();
@@ -205,7 +206,7 @@ async fn cluster_round(round: u64) -> String {
     let strike = move || struck_one.lock().unwrap().fail_over(struck);
     let toll = accidents::fail_over(shared.clone(), round, strike).await;
     accidents::judge(&shared, &said, &toll);
-    wakes(&store).await;
+    wakes(&store, &url).await;
     let known = format!("{store:?}");
     assert!(struck < 2 || !known.contains(&format!("\"127.0.0.1:{gone}\"")), "who is gone is forgotten: {known}");
     format!("{toll:?}; {said}")
@@ -243,7 +244,8 @@ async fn a_watched_master_fails_over_and_had_said_what_that_may_lose() {
 
 async fn sentinel_round(round: u64) -> String {
     let mut watched = RedisSentinel::start();
-    let store = open(&watched.url()).await;
+    let url = watched.url();
+    let store = open(&url).await;
     let said = store.durability();
     assert!(matches!(&said, Durability::BestEffort(why) if why.contains("fail-over")), "{said}");
     let shared: Arc<dyn Store> = store.clone();
@@ -254,7 +256,7 @@ async fn sentinel_round(round: u64) -> String {
     let strike = move || struck.lock().unwrap().fail_over();
     let toll = accidents::fail_over(shared.clone(), round, strike).await;
     accidents::judge(&shared, &said, &toll);
-    wakes(&store).await;
+    wakes(&store, &url).await;
     // The replica is away, and nobody follows: it may come back, so nothing more is promised.
     let after = store.check().await.unwrap();
     assert!(matches!(&after, Durability::BestEffort(why) if why.contains("Sentinels")), "{after}");
@@ -264,12 +266,16 @@ async fn sentinel_round(round: u64) -> String {
 /// Long enough for a machine that is busy with a fail-over.
 const WOKEN_WITHIN: std::time::Duration = std::time::Duration::from_secs(20);
 
-async fn wakes(store: &RedisStore) {
+/// What another writes: whoever writes himself wakes his own.
+async fn wakes(store: &RedisStore, url: &str) {
     static NEXT: AtomicU64 = AtomicU64::new(1 << 50);
+    let other = open(url).await;
+    drop(store.watch(&id(NEXT.fetch_add(1, SeqCst))).await.unwrap());
+    accidents::eventually("it listens after the fail-over", async || store.listens()).await;
     for _ in 0..8 {
         let key = id(NEXT.fetch_add(1, SeqCst));
         let mut watch = store.watch(&key).await.unwrap();
-        put(store, &key, Version::NEVER, Some(numbered(1))).await;
+        put(other.as_ref(), &key, Version::NEVER, Some(numbered(1))).await;
         timeout(WOKEN_WITHIN, watch.changed()).await.expect("woken after the fail-over");
     }
 }

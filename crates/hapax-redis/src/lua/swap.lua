@@ -98,6 +98,7 @@ end
 for base in pairs(full) do settle(base, now, ARGV[2]) end
 for i = 1, #woken do
   local id = sub(KEYS[2 * woken[i] - 1], -32)
-  if redis.call('ZSCORE', sub(KEYS[2 * woken[i]], 1, -2) .. 'w', id) then redis.call('PUBLISH', ARGV[1], id) end
+  -- All is written by now: a wake-up that cannot be sent must not make that unknown.
+  if redis.call('ZSCORE', sub(KEYS[2 * woken[i]], 1, -2) .. 'w', id) then redis.pcall('PUBLISH', ARGV[1], id) end
 end
 return answers
