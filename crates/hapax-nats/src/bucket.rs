@@ -95,7 +95,7 @@ fn refused(name: &str, names: &Names, failed: Failed) -> OpenError {
         let reason = format!("{} ({}); check JetStream's limits and rights", refusal.description, refusal.err_code);
         return OpenError::Bucket { server: name.to_owned(), bucket: names.bucket.clone(), reason };
     }
-    OpenError::Store(failed.into_store(name, CALL))
+    failed.into_store(name, CALL).into()
 }
 
 /// How it is set up now.

@@ -7,8 +7,8 @@ use crate::{api::StreamConfig, bucket::Bucket};
 /// The first thing that stands in the way is named. No server says to an ordinary user whether it syncs before it
 /// acknowledges, so the best that is ever said is best effort.
 pub(crate) fn judge(bucket: &Bucket, version: &str) -> Durability {
-    let streams = [&bucket.records, &bucket.bodies];
-    let reason = streams.into_iter().find_map(worst).unwrap_or_else(|| {
+    let worst = worst("records", &bucket.records).or_else(|| worst("bodies", &bucket.bodies));
+    let reason = worst.unwrap_or_else(|| {
         format!(
             "server {version} does not show whether sync_interval is always; by default it syncs every two minutes, and \
              a power failure of most servers forgets what was acknowledged since"
@@ -17,8 +17,9 @@ pub(crate) fn judge(bucket: &Bucket, version: &str) -> Durability {
     Durability::BestEffort(reason)
 }
 
-fn worst(stream: &StreamConfig) -> Option<String> {
-    let name = &stream.name;
+/// By what the stream holds: its name may be one that nobody chose.
+fn worst(what: &str, stream: &StreamConfig) -> Option<String> {
+    let name = format!("the stream of its {what}");
     if stream.storage != "file" {
         let storage = &stream.storage;
         return Some(format!("{name} has {storage} storage, so a restart forgets; make the bucket with file storage"));
@@ -72,5 +73,8 @@ mod tests {
         said(StreamConfig { num_replicas: 2, ..good.clone() }, "two servers");
         said(good.clone(), "sync_interval");
         said(good.clone(), "2.9.10");
+        let bodies = StreamConfig { max_bytes: 1, ..good.clone() };
+        let shown = judge(&Bucket { records: good, bodies }, "2.9.10").to_string();
+        assert!(shown.contains("stream of its bodies") && !shown.contains("KV_"), "{shown}");
     }
 }

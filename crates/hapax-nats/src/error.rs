@@ -14,8 +14,23 @@ pub enum OpenError {
     Url { reason: &'static str },
     #[error("the bucket `{bucket}` on {server} cannot be used: {reason} [HX0101]")]
     Bucket { server: String, bucket: String, reason: String },
+    /// It does not answer, or does not let us in.
+    #[error("{server} cannot be reached: {reason} [HX0131]")]
+    Unreachable { server: String, reason: String },
     #[error("{0} [HX0131]")]
-    Store(#[from] StoreError),
+    Store(StoreError),
+}
+
+/// What a call that may be made again would say of trying again is left out: whoever opens a store with a wrong password has to
+/// change it.
+impl From<StoreError> for OpenError {
+    fn from(error: StoreError) -> Self {
+        if let StoreError::Unavailable { store, reason } = error {
+            Self::Unreachable { server: store, reason }
+        } else {
+            Self::Store(error)
+        }
+    }
 }
 
 /// What a call wanted, for the words of its error.

@@ -18,11 +18,11 @@ use async_nats::{Client, Message, StatusCode, Subscriber, connection::State};
 use bytes::Bytes;
 use futures_core::Stream;
 use hapax_core::{Id, Stamp};
-use hapax_store::{StoreError, Watch};
+use hapax_store::{StoreError, Waiters, Watch};
 use tokio::{
     sync::watch,
     task::JoinHandle,
-    time::{MissedTickBehavior, interval, timeout},
+    time::{Instant, MissedTickBehavior, interval, timeout, timeout_at},
 };
 
 use crate::{
@@ -50,6 +50,8 @@ const LOOK_CLOSER: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Following {
     task: Option<JoinHandle<()>>,
+    /// When it began to.
+    begun: Instant,
     /// Whether the index follows the bucket now.
     up: watch::Sender<bool>,
     consumer: String,
@@ -59,36 +61,46 @@ pub(crate) struct Following {
 
 impl Default for Following {
     fn default() -> Self {
-        Self { task: None, up: watch::Sender::new(false), consumer: String::new(), delivered: Arc::default() }
+        let up = watch::Sender::new(false);
+        Self { task: None, begun: Instant::now(), up, consumer: String::new(), delivered: Arc::default() }
     }
 }
 
 impl Shared {
     /// Starts to follow at the first call: before that there may be no runtime to do it on.
-    fn follow(self: &Arc<Self>) -> watch::Receiver<bool> {
+    fn follow(self: &Arc<Self>) -> (watch::Receiver<bool>, Instant) {
         let mut following = self.following.lock();
         if following.task.as_ref().is_none_or(JoinHandle::is_finished) {
             following.task = Some(tokio::spawn(follow(Arc::clone(self))));
+            following.begun = Instant::now();
         }
-        following.up.subscribe()
+        (following.up.subscribe(), following.begun)
+    }
+
+    /// Whether it follows the bucket now, and is at its end.
+    pub(crate) fn follows(&self) -> bool {
+        *self.following.lock().up.borrow()
     }
 
     pub(crate) fn stop_following(&self) {
-        if let Some(task) = self.following.lock().task.take() {
+        let mut following = self.following.lock();
+        if let Some(task) = following.task.take() {
             task.abort();
         }
+        following.up.send_replace(false);
     }
 
     pub(crate) async fn watch_it(self: &Arc<Self>, id: Id) -> Box<dyn Watch> {
         let waiter = self.waiters.join(id);
-        let mut up = self.follow();
-        let _without_it = timeout(FIRST, up.wait_for(|up| *up)).await.is_ok();
+        let (mut up, begun) = self.follow();
+        // Only at its start: one that is lost later may be away for long, and those who wait are woken now and then.
+        let _without_it = timeout_at(begun + FIRST, up.wait_for(|up| *up)).await.is_ok();
         Box::new(waiter)
     }
 
     /// Until the index has come as far as the bucket is now.
     pub(crate) async fn caught_up(self: &Arc<Self>, call: Call) -> Result<(), StoreError> {
-        let up = self.follow();
+        let (up, _) = self.follow();
         let target = self.last_sequence().await.map_err(|failed| self.failed(call, failed))?;
         let mut seen = self.seen.subscribe();
         let reached = timeout(self.link.answer_timeout, async {
@@ -127,11 +139,26 @@ impl Shared {
 
 async fn follow(shared: Arc<Shared>) {
     let up = shared.following.lock().up.clone();
-    loop {
-        let _lost = session(&shared, &up).await;
-        up.send_replace(false);
-        shared.waiters.wake_all();
+    let following = async {
+        loop {
+            let _lost = session(&shared, &up).await;
+            up.send_replace(false);
+            tokio::time::sleep(WITHOUT).await;
+        }
+    };
+    tokio::select! {
+        () = following => {}
+        () = wake_while_down(&shared.waiters, up.subscribe()) => {}
+    }
+}
+
+/// Also while a new consumer is on its way: one that is not allowed is not refused, it is only not answered.
+async fn wake_while_down(waiters: &Waiters, mut up: watch::Receiver<bool>) {
+    while up.wait_for(|up| !*up).await.is_ok() {
         tokio::time::sleep(WITHOUT).await;
+        if !*up.borrow() {
+            waiters.wake_all();
+        }
     }
 }
 
@@ -180,7 +207,6 @@ async fn session(shared: &Arc<Shared>, up: &watch::Sender<bool>) -> Result<(), F
                     return Ok(());
                 }
                 if reader.reading {
-                    shared.waiters.wake_all();
                     // The last message was deleted behind our back: nothing more comes.
                     if silent >= WITHOUT * 2 && shared.nothing_left().await? {
                         reader.at_the_end(last);

@@ -76,6 +76,12 @@ impl NatsStore {
         self.shared.link.sent.load(Relaxed)
     }
 
+    /// Whether wake-ups of other processes come by themselves now. For tests.
+    #[doc(hidden)]
+    pub fn listens(&self) -> bool {
+        self.shared.follows()
+    }
+
     /// Removes the bucket with everything in it. Whoever else uses it loses it too.
     pub async fn erase(&self) -> Result<(), StoreError> {
         self.shared.stop_following();

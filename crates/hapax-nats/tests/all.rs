@@ -7,4 +7,5 @@ mod agents;
 mod cluster;
 mod common;
 mod conformance;
+mod listening;
 mod model;

@@ -21,7 +21,8 @@ async fn the_leader_of_three_is_killed_and_nothing_acknowledged_is_lost() {
 async fn round(number: u64) -> String {
     let cluster = NatsCluster::start();
     let options = Options::new(cluster.url()).answer_timeout(accidents::ANSWER).connect_timeout(accidents::ANSWER);
-    let store = Arc::new(NatsStore::open_with(options).await.unwrap_or_else(|error| panic!("{error}")));
+    let open = async || NatsStore::open_with(options.clone()).await.unwrap_or_else(|error| panic!("{error}"));
+    let store = Arc::new(open().await);
     let said = store.durability();
     assert!(matches!(&said, Durability::BestEffort(why) if why.contains("sync_interval")), "{said}");
     let shared: Arc<dyn Store> = store.clone();
@@ -30,8 +31,11 @@ async fn round(number: u64) -> String {
     let toll = accidents::fail_over(shared.clone(), number, move || struck.lock().unwrap().fail_over()).await;
     accidents::judge(&shared, &said, &toll);
     assert_eq!((toll.lost, toll.twice), (0, 0), "two of three are left: {toll:?}");
+    // What another writes: whoever writes himself wakes his own.
+    let other = open().await;
     let mut watch = store.watch(&id(7)).await.unwrap();
-    put(store.as_ref(), &id(7), Version::NEVER, Some(numbered(1))).await;
+    accidents::eventually("it follows after the fail-over", async || store.listens()).await;
+    put(&other, &id(7), Version::NEVER, Some(numbered(1))).await;
     timeout(std::time::Duration::from_secs(20), watch.changed()).await.expect("woken after the fail-over");
     format!("{toll:?}; {said}")
 }
