@@ -26,6 +26,7 @@ mod serve;
 mod serve_gateway;
 mod serve_tls;
 mod shared_stores;
+mod store_failures;
 mod support;
 mod traces;
 mod transfer;

@@ -28,6 +28,7 @@ use crate::{
     route::Route,
     setup::Setup,
     tenant::Whose,
+    trouble::Tell,
     upstream_request::host_is_plain,
 };
 
@@ -39,6 +40,9 @@ pub enum Notice {
     Anonymous,
     /// Protected requests came with nothing but cookies, and nobody has named those that count. Said once.
     ByAllCookies,
+    /// The store failed requests, which their callers were told without its words. Said once a second at most: `left_out` failures
+    /// before this one were not.
+    StoreFailed { error: String, left_out: u64 },
 }
 
 /// The gateway. Cloning it gives another handle to the same one.
@@ -50,17 +54,19 @@ pub struct Gateway {
 struct Shared {
     setup: RwLock<Arc<Setup>>,
     live: Live,
-    tell: Box<dyn Fn(Notice) + Send + Sync>,
+    tell: Arc<Tell>,
     told_anonymous: AtomicBool,
     told_cookies: AtomicBool,
 }
 
 impl Gateway {
     pub fn new(setup: Setup, live: Live, tell: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+        let tell: Arc<Tell> = Arc::new(tell);
+        setup.trouble.tell_to(&tell);
         let shared = Shared {
             setup: RwLock::new(Arc::new(setup)),
             live,
-            tell: Box::new(tell),
+            tell,
             told_anonymous: AtomicBool::new(false),
             told_cookies: AtomicBool::new(false),
         };
@@ -79,6 +85,7 @@ impl Gateway {
     /// Puts another setup in force, and with it what it was built for: no request takes up the one without the other.
     /// Requests under way keep what they began with.
     pub fn reload(&self, setup: Setup, and: impl FnOnce()) {
+        setup.trouble.tell_to(&self.shared.tell);
         let mut current = self.shared.setup.write();
         and();
         *current = Arc::new(setup);

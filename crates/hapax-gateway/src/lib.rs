@@ -31,6 +31,7 @@ mod route;
 mod setup;
 mod tenant;
 mod timed;
+mod trouble;
 mod upload;
 mod upstream_request;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use http::{Method, Uri};
 
 use crate::{
-    buffered::Room, config::Upstream, forward::Forwarder, outbound::Pool, route::Route, tenant::Whose, upload::Pacing,
+    buffered::Room, config::Upstream, forward::Forwarder, outbound::Pool, route::Route, tenant::Whose,
+    trouble::Trouble, upload::Pacing,
 };
 
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Setup {
     pub(crate) pacing: Pacing,
     /// For all bodies that are read before they are sent on. A reload keeps it, with what is in it.
     pub(crate) room: Arc<Room>,
+    /// What the store says when it fails. A reload keeps it too.
+    pub(crate) trouble: Arc<Trouble>,
     /// Each upstream with its connections, so that a reload can keep them.
     pub(crate) pools: Vec<(Upstream, Arc<Pool>)>,
 }
@@ -36,8 +39,9 @@ impl Setup {
         self.whose.said()
     }
 
-    /// Closes connections that lie unused. To be called now and then.
+    /// Closes connections that lie unused, and says what was not said of the store. To be called now and then.
     pub fn tidy(&self) {
+        self.trouble.say();
         for (_, pool) in &self.pools {
             pool.tidy();
         }

@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use hapax_core::identity::Secret;
 use hapax_engine::{Engine, Settings};
 use hapax_gateway::{
-    Config, Gateway,
+    Config, Gateway, Notice,
     config::Secrets,
     inbound::{Inbound, Limits, Live, Stop},
 };
@@ -49,7 +53,8 @@ async fn post(address: SocketAddr, path: &str, key: &str) -> String {
     answer.to_ascii_lowercase()
 }
 
-/// An answer of which nothing is recorded looks like any other. Its caller would count on the record, so it says so.
+/// An answer of which nothing is recorded looks like any other. Its caller would count on the record, so it says so; and whoever
+/// runs the store has to hear of it too, since no request fails.
 #[tokio::test]
 async fn what_ran_without_a_record_is_marked() {
     let file = format!(
@@ -67,14 +72,27 @@ async fn what_ran_without_a_record_is_marked() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let inbound = Inbound { listener, tls: None, limits: Limits::default() };
-    tokio::spawn(Gateway::new(setup, live, |_| ()).serve(inbound, stopping));
+    let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
+    let heard = Arc::clone(&notices);
+    let tell = move |notice| heard.lock().unwrap().push(notice);
+    tokio::spawn(Gateway::new(setup, live, tell).serve(inbound, stopping));
+    let of_the_store = || {
+        let notices = notices.lock().unwrap();
+        let errors = notices.iter().filter_map(|notice| match notice {
+            Notice::StoreFailed { error, .. } => Some(error.clone()),
+            Notice::Anonymous | Notice::ByAllCookies | _ => None,
+        });
+        errors.collect::<Vec<_>>()
+    };
 
     let recorded = post(address, "/quote", "k1").await;
     assert!(recorded.starts_with("http/1.1 200") && !recorded.contains("hapax-unrecorded"), "{recorded}");
+    assert!(of_the_store().is_empty(), "{:?}", of_the_store());
     store.script(Fault::Stale(1_000_000));
     let unrecorded = post(address, "/quote", "k2").await;
     assert!(unrecorded.starts_with("http/1.1 200"), "{unrecorded}");
     assert!(unrecorded.contains("hapax-unrecorded: true\r\n"), "{unrecorded}");
+    assert!(of_the_store()[0].contains("HX0008"), "{:?}", of_the_store());
     // What is not pure is not run.
     let refused = post(address, "/pay", "k3").await;
     assert!(refused.starts_with("http/1.1 503") && !refused.contains("hapax-unrecorded"), "{refused}");

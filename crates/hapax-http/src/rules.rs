@@ -8,7 +8,7 @@ use hapax_core::{
     identity::Surface,
     policy::{KeyRules, PolicyError},
 };
-use hapax_engine::Provider;
+use hapax_engine::{EngineError, Provider};
 use http::{HeaderName, request};
 
 use crate::dialect::Dialect;
@@ -92,6 +92,7 @@ where
 }
 
 type Override = dyn Fn(&request::Parts, Bytes) -> Bytes + Send + Sync;
+type Hear = dyn Fn(&EngineError) + Send + Sync;
 
 /// The rules of one route. The policy of its surface says the rest.
 #[derive(Clone)]
@@ -108,6 +109,7 @@ pub struct Rules {
     pub(crate) authorize: Option<Arc<dyn Authorize>>,
     pub(crate) overrides: Option<Arc<Override>>,
     pub(crate) provider: Option<Arc<Provider>>,
+    pub(crate) on_trouble: Option<Arc<Hear>>,
 }
 
 impl Rules {
@@ -126,6 +128,7 @@ impl Rules {
             authorize: None,
             overrides: None,
             provider: None,
+            on_trouble: None,
         }
     }
 
@@ -210,6 +213,15 @@ impl Rules {
     #[must_use]
     pub fn overrides(mut self, change: impl Fn(&request::Parts, Bytes) -> Bytes + Send + Sync + 'static) -> Self {
         self.overrides = Some(Arc::new(change));
+        self
+    }
+
+    /// Hears why a request, or the end of one, could not be recorded: callers are only told to come again, and what a store
+    /// says of itself is for whoever runs it. It names the server and what was asked of it, and no key. A request waits
+    /// meanwhile, and under load there are many.
+    #[must_use]
+    pub fn on_trouble(mut self, hear: impl Fn(&EngineError) + Send + Sync + 'static) -> Self {
+        self.on_trouble = Some(Arc::new(hear));
         self
     }
 }

@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use hapax::{Engine, Hapax, Store};
 use hapax_gateway::config::Secrets;
+use hapax_server::{Format, Level, Log};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::interval,
@@ -46,7 +47,8 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
-    let running = Running::start(&effective, &engine, secrets).await?;
+    let log = Log::to_stderr(Level::Warn, Format::Text);
+    let running = Running::start(&effective, &engine, secrets, log).await?;
 
     let (reloader, mut asked) = hapax_server::reloads();
     let books = Books::open(&engine, opened.directory.clone(), reloader)?;

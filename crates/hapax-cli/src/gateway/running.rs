@@ -8,6 +8,7 @@ use hapax_gateway::{
     config::Secrets,
     inbound::{Inbound, Live, Stop},
 };
+use hapax_server::{Level, Log};
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 
 use super::Effective;
@@ -29,7 +30,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) async fn start(effective: &Effective, engine: &Engine, secrets: Secrets) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        effective: &Effective,
+        engine: &Engine,
+        secrets: Secrets,
+        log: Log,
+    ) -> Result<Self, Failure> {
         let setup = effective.config.build(engine, &effective.policies, &secrets, None)?;
         let tls = effective.config.tls.as_ref().map(hapax_gateway::inbound::TlsFiles::server).transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
@@ -39,7 +45,7 @@ impl Running {
         let address = listener.local_addr().map_or_else(|_| listen.clone(), |address| address.to_string());
         let live = Live::default();
         let (stop, stopping) = Stop::new();
-        let gateway = Gateway::new(setup, live.clone(), tell);
+        let gateway = Gateway::new(setup, live.clone(), move |notice| tell(notice, &log));
         let inbound = Inbound { listener, tls, limits: effective.config.limits.clone() };
         let accepting = tokio::spawn(gateway.serve(inbound, stopping));
         let grace = effective.config.grace.unwrap_or(GRACE);
@@ -89,7 +95,7 @@ impl Running {
     }
 }
 
-fn tell(notice: Notice) {
+fn tell(notice: Notice, log: &Log) {
     match notice {
         Notice::Anonymous => eprintln!(
             "hapax: warning: requests with a key came without a credential; all such requests share the tenant \
@@ -100,6 +106,9 @@ fn tell(notice: Notice) {
              cookies, so a retry after any of them changed counts as new. Name the cookie that says who it is in \
              `cookies` under [gateway] [HX0064]"
         ),
+        Notice::StoreFailed { error, left_out } => {
+            log.say(Level::Warn, "store_failed", &[("error", &error), ("left_out", &left_out.to_string())]);
+        }
         other => eprintln!("hapax: warning: {other:?}"),
     }
 }

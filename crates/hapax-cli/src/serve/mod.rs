@@ -68,7 +68,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let log = log_of(&settings);
     let auth = auth_of(settings.get("keys"))?;
     let without_keys = matches!(auth, Auth::None);
-    let mut builder = Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log).audit(audit);
+    let mut builder =
+        Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log.clone()).audit(audit);
     builder = builder.queue(queue::of(&settings)?);
     if settings.get("keys") != "none" {
         builder = builder.key_file(hapax_server::KeyFile::at(settings.get("keys")));
@@ -103,7 +104,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
-    let gateway = gateway::start(beside, &engine, secret).await?;
+    let gateway = gateway::start(beside, &engine, secret, log).await?;
     note(&server, Action::Started, "")?;
 
     eprintln!("hapax serve on {scheme}://{}", at(&public));

@@ -21,6 +21,7 @@ use crate::{
     route::{HostHeader, Route},
     setup::Setup,
     tenant::{Credential, Jwks, JwksError, Whose},
+    trouble::Trouble,
     upload::Pacing,
 };
 
@@ -64,7 +65,8 @@ impl Config {
         before: Option<&Setup>,
     ) -> Result<Setup, SetupError> {
         let forwarder = Forwarder { trusted: self.trusted_proxies.clone() };
-        let guarding = Guarding { engine, policies, forwarder: &forwarder };
+        let trouble = before.map_or_else(Arc::default, |before| Arc::clone(&before.trouble));
+        let guarding = Guarding { engine, policies, forwarder: &forwarder, trouble: &trouble };
         let mut pools = Pools { before, roots: BTreeMap::new(), made: Vec::new() };
         let mut upstreams = BTreeMap::new();
         for (name, upstream) in &self.upstreams {
@@ -122,6 +124,7 @@ impl Config {
             forwarder,
             pacing: Pacing { pause: self.limits.body_pause, body: self.limits.body },
             room: before.map_or_else(|| Room::new(self.limits.buffered_bytes), |before| Arc::clone(&before.room)),
+            trouble,
             pools: pools.made,
         })
     }
@@ -158,12 +161,14 @@ struct Guarding<'s> {
     engine: &'s Engine,
     policies: &'s Policies,
     forwarder: &'s Forwarder,
+    trouble: &'s Arc<Trouble>,
 }
 
 impl Guarding<'_> {
     /// Nothing is waited for after the upstream's time is over, so nobody is told after it that something runs.
     fn guard(&self, rules: Rules, whole: Duration) -> Result<Guard, RulesError> {
-        let rules = rules.max_attempt(Millis::from_std(whole));
+        let trouble = Arc::clone(self.trouble);
+        let rules = rules.max_attempt(Millis::from_std(whole)).on_trouble(move |error| trouble.met(error));
         Guard::under(self.engine.clone(), rules, self.policies)
     }
 

@@ -30,6 +30,8 @@ pub struct Asking {
     activity: bool,
     /// The answer, where it was found before the whole print was taken. Such a question is answered, never begun.
     at_hand: Option<Replayed>,
+    /// Why a look told nothing. Pure work may go on without a record, and then this is all there is to say of the store.
+    unseen: Option<EngineError>,
 }
 
 /// How a request is known.
@@ -121,6 +123,7 @@ impl Asking {
             principal: caller.principal.clone(),
             activity: caller.activity.is_some(),
             at_hand,
+            unseen: None,
         })
     }
 
@@ -153,8 +156,12 @@ impl Asking {
         }
         match self.call.peek().await {
             Ok(Some(begun)) => Peek::Answer(self.told(head, begun).await),
+            Ok(None) => Peek::Begin,
             // A store that does not answer is the begin's affair: it knows what the policy says of that.
-            Ok(None) | Err(_) => Peek::Begin,
+            Err(error) => {
+                self.unseen = Some(error);
+                Peek::Begin
+            }
         }
     }
 
@@ -187,7 +194,12 @@ impl Asking {
     async fn begun(self, head: &request::Parts, decided: Result<Decision, EngineError>) -> Begin {
         match decided {
             Ok(Decision::Execute(ticket)) => Begin::Run(Running::new(self.guard, self.resolved, ticket, self.activity)),
-            Ok(Decision::Unprotected { ticket, why }) => Begin::Unprotected { ticket, why },
+            Ok(Decision::Unprotected { ticket, why }) => {
+                if let (Unprotected::StoreGone, Some(error)) = (why, &self.unseen) {
+                    self.guard.trouble(error);
+                }
+                Begin::Unprotected { ticket, why }
+            }
             Ok(Decision::Told(begun)) => Begin::Answer(self.told(head, begun).await),
             Err(error) => Begin::Answer(self.guard.unavailable(&error, Some(self.operation))),
         }
@@ -200,7 +212,10 @@ impl Asking {
             Begun::JoinedFailure(_) => match self.guard.inner.engine.asked_first(&self.operation).await {
                 Ok(asked_first) => self.may_see(head, asked_first.flatten().as_deref()).await,
                 // Without knowing whose answer it is, nobody gets it.
-                Err(_) => May::Unknown,
+                Err(error) => {
+                    self.guard.trouble(&error);
+                    May::Unknown
+                }
             },
             Begun::Execute(_) | Begun::Told(_) => May::Yes,
         };

@@ -155,7 +155,15 @@ impl Running {
 
     pub(super) async fn ended_as(self, class: OutcomeClass) {
         let outcome = Outcome::new(class, Body::Empty);
-        let _offered_again = self.ticket.settle(&self.guard.inner.engine, outcome).await;
+        let _offered_again = self.settled(outcome).await;
+    }
+
+    async fn settled(&self, outcome: Outcome) -> Settled {
+        let settled = self.ticket.settle(&self.guard.inner.engine, outcome).await;
+        if let Settled::NotRecorded(error) = &settled {
+            self.guard.trouble(error);
+        }
+        settled
     }
 
     /// As [`Running::unknown`], with the answer to give: for a handler that panicked or broke off.
@@ -256,7 +264,7 @@ impl Running {
             Disposition::Fail | Disposition::FailUnknown | Disposition::Release => false,
         };
         let operation = self.ticket.id();
-        let problem = match self.ticket.settle(&self.guard.inner.engine, outcome).await {
+        let problem = match self.settled(outcome).await {
             Settled::Recorded => return Ok(None),
             Settled::Unrecorded => return Ok(Some((UNRECORDED, HeaderValue::from_static("true")))),
             Settled::Overtaken | Settled::NotRecorded(_) if !stands => return Ok(None),

@@ -112,6 +112,13 @@ impl Guard {
         self.problem(&problem.about(operation).retry_after(Millis::from_secs(1)))
     }
 
+    /// Tells whoever runs the service.
+    pub(super) fn trouble(&self, error: &EngineError) {
+        if let Some(hear) = &self.inner.rules.on_trouble {
+            hear(error);
+        }
+    }
+
     /// Nobody can say what is recorded. Nothing ran because of this request.
     pub(super) fn unavailable(&self, error: &EngineError, operation: Option<Id>) -> Answer {
         // What the store says of itself is for its operator, not for the caller.
@@ -121,8 +128,11 @@ impl Guard {
             | EngineError::Entropy(_)
             | EngineError::Fingerprint(_)
             | EngineError::NotFound(_)
-            | _ => "the request cannot be recorded right now, so it was not run; send it again with the same key"
-                .to_owned(),
+            | _ => {
+                self.trouble(error);
+                "the request cannot be recorded right now, so it was not run; send it again with the same key"
+                    .to_owned()
+            }
         };
         let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail).retry_after(Millis::from_secs(1));
         self.problem(&match operation {
