@@ -1,11 +1,11 @@
-use hapax_core::Outcome;
-use hapax_engine::{Begun, Engine};
+use hapax_core::{Outcome, Verdict};
+use hapax_engine::{Begun, Engine, Wait};
 
 use super::{Open, call, engine};
 use crate::Proxy;
 
-/// One round trip for a first begin, for a completion and for a duplicate, none for a duplicate that the gate knows:
-/// counted on the wire.
+/// One round trip for a first begin, for a completion and for a duplicate, whether it comes before the completion or after;
+/// none for a duplicate that the gate knows: counted on the wire.
 pub async fn each_step_is_one_round_trip(open: Open<'_>, port: u16) {
     each_step_is_one_round_trip_but_a_duplicate(open, port, 1).await;
 }
@@ -27,6 +27,10 @@ pub async fn each_step_is_one_round_trip_but_a_duplicate(open: Open<'_>, port: u
         let before = proxy.asked();
         let Ok(Begun::Execute(ticket)) = call(&one, &key).begin().await else { panic!("a first begin executes") };
         trips("a first begin", 1, before).await;
+        let before = proxy.asked();
+        let told = call(&other, &key).wait(Wait::No).begin().await;
+        assert!(matches!(told, Ok(Begun::Told(Verdict::InFlight { .. }))), "{told:?}");
+        trips("a duplicate of what still runs", duplicate, before).await;
         let before = proxy.asked();
         assert!(ticket.complete(&one, outcome()).await.unwrap().is_done());
         trips("a completion", 1, before).await;
