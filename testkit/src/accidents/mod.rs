@@ -37,6 +37,9 @@ pub const ANSWER: Duration = Duration::from_secs(5);
 /// The same for one that will not.
 pub const HASTY: Duration = Duration::from_secs(1);
 
+/// For a wake-up that has to come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A server that can be treated badly.
 pub trait Server {
     fn port(&self) -> u16;
