@@ -77,6 +77,11 @@ impl Nats {
         self.server.kill();
     }
 
+    /// As an operator stops it.
+    pub fn stop(&mut self) {
+        self.server.stop("TERM");
+    }
+
     pub fn pause(&self) {
         self.server.pause();
     }

@@ -93,6 +93,11 @@ impl Redis {
         self.server.kill();
     }
 
+    /// As an operator stops it.
+    pub fn stop(&mut self) {
+        self.server.stop("TERM");
+    }
+
     pub fn pause(&self) {
         self.server.pause();
     }

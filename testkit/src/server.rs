@@ -86,6 +86,14 @@ impl Server {
         until("its children are gone", || family.iter().all(|pid| !alive(*pid)));
     }
 
+    /// Told by this signal to stop, and waited for.
+    pub fn stop(&mut self, name: &str) {
+        let Some(mut child) = self.child.take() else { return };
+        let pid = child.id();
+        stop(name, pid);
+        let _ = child.wait();
+    }
+
     /// Stands still, with everything that it had started, and keeps its connections.
     pub fn pause(&self) {
         let family = family(self.pid().expect("it runs"));
@@ -146,6 +154,12 @@ fn signal(name: &str, pids: &[u32]) {
         .args(pids.iter().map(u32::to_string))
         .stderr(Stdio::null())
         .status();
+}
+
+/// Tells a server by this signal to stop, and waits until it has.
+pub(crate) fn stop(name: &str, pid: u32) {
+    signal(name, &[pid]);
+    until("it has stopped", || !alive(pid));
 }
 
 /// The state letter and the parent.

@@ -15,7 +15,7 @@ use hapax_core::Preset;
 use hapax_engine::{Call, Engine, Policies, Settings};
 use hapax_store::{BoxFuture, Store};
 
-use crate::{Nats, Postgres, Redis};
+use crate::{Nats, Postgres, Redis, server};
 
 pub use crew::{count_together, share_keys, skewed, skewed_clocks_change_nothing};
 pub use failover::{Toll, fail_over, judge};
@@ -44,6 +44,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub trait Server {
     fn port(&self) -> u16;
     fn kill(&mut self);
+    /// In order, as an operator stops it.
+    fn stop(&mut self);
     fn restart(&mut self);
     fn pause(&self);
     fn resume(&self);
@@ -57,6 +59,9 @@ macro_rules! server {
             }
             fn kill(&mut self) {
                 Self::kill(self);
+            }
+            fn stop(&mut self) {
+                Self::stop(self);
             }
             fn restart(&mut self) {
                 Self::restart(self);
@@ -72,6 +77,14 @@ macro_rules! server {
 }
 
 server!(Redis, Postgres, Nats);
+
+impl Postgres {
+    /// The fast shutdown, which does not wait until all have gone: they are told to.
+    pub fn stop(&mut self) {
+        let first_line = self.say("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)");
+        server::stop("INT", first_line.trim().parse().unwrap());
+    }
+}
 
 /// An engine that waits for its store as long as that waits for its server.
 pub fn engine(store: Arc<dyn Store>) -> Engine {

@@ -14,58 +14,82 @@ use parking_lot::Mutex;
 use super::{Open, Server, call, engine, eventually, hasty_engine};
 use crate::sample::{id, number_in, numbered};
 
-const ROUNDS: u64 = 3;
+const KILLED: u64 = 3;
 const WRITERS: u64 = 16;
 const DONE: u64 = 1 << 40;
 
-/// The server is killed under load, three times over. Whatever it had acknowledged is there afterwards.
+/// What callers were told before the server went.
+#[derive(Default)]
+struct Told {
+    /// Number, version and value of each write.
+    acknowledged: Mutex<Vec<(u64, Version, u64)>>,
+    /// What was expected by a write that came to nothing.
+    refused: Mutex<Vec<(u64, Version)>>,
+}
+
+/// The server is killed under load, three times over, and in the end stops because it is told to: then it takes leave of
+/// everybody in words of its own. Whatever it had acknowledged is there afterwards, and what was not done is not.
 pub async fn what_was_acknowledged_survives_kill_9(open: Open<'_>, server: &mut dyn Server) {
     let store = open(server.port()).await;
     let next = Arc::new(AtomicU64::new(0));
-    // What was last acknowledged of each number.
-    let acknowledged: Arc<Mutex<Vec<(u64, Version, u64)>>> = Arc::default();
-    for _ in 0..ROUNDS {
-        let enough = acknowledged.lock().len() + 300;
+    let told = Arc::new(Told::default());
+    for round in 0..=KILLED {
+        let enough = told.acknowledged.lock().len() + 300;
         let stop = Arc::new(AtomicBool::new(false));
         let writers: Vec<_> = (0..WRITERS)
-            .map(|_| tokio::spawn(write(store.clone(), next.clone(), acknowledged.clone(), stop.clone())))
+            .map(|_| tokio::spawn(write(store.clone(), next.clone(), told.clone(), stop.clone())))
             .collect();
-        eventually("enough was acknowledged", async || acknowledged.lock().len() >= enough).await;
-        server.kill();
+        eventually("enough was acknowledged", async || told.acknowledged.lock().len() >= enough).await;
+        if round < KILLED {
+            server.kill();
+        } else {
+            server.stop();
+        }
         stop.store(true, SeqCst);
         for writer in writers {
             writer.await.unwrap();
         }
         server.restart();
         eventually("it reads again", async || store.get(&id(0)).await.is_ok()).await;
-        let all = acknowledged.lock().clone();
-        for (number, version, value) in all {
-            let held = store.get(&id(number)).await.unwrap();
-            assert!(held.version >= version, "{number} was acknowledged as {version} and is {}", held.version);
-            let seen = number_in(held.record.as_ref());
-            let kept = if held.version == version { seen == Some(value) } else { seen == Some(number | DONE) };
-            assert!(kept, "{number} was acknowledged as {value} and holds {seen:?}");
-        }
+        is_as_told(store.as_ref(), &told).await;
     }
 }
 
-async fn write(
-    store: Arc<dyn Store>,
-    next: Arc<AtomicU64>,
-    acknowledged: Arc<Mutex<Vec<(u64, Version, u64)>>>,
-    stop: Arc<AtomicBool>,
-) {
+async fn is_as_told(store: &dyn Store, told: &Told) {
+    let (acknowledged, refused) = (told.acknowledged.lock().clone(), told.refused.lock().clone());
+    for (number, version, value) in acknowledged {
+        let held = store.get(&id(number)).await.unwrap();
+        assert!(held.version >= version, "{number} was acknowledged as {version} and is {}", held.version);
+        let seen = number_in(held.record.as_ref());
+        let kept = if held.version == version { seen == Some(value) } else { seen == Some(number | DONE) };
+        assert!(kept, "{number} was acknowledged as {value} and holds {seen:?}");
+    }
+    for (number, expected) in refused {
+        let held = store.get(&id(number)).await.unwrap();
+        assert_eq!(held.version, expected, "nothing was to be written to {number}: {held:?}");
+    }
+}
+
+async fn write(store: Arc<dyn Store>, next: Arc<AtomicU64>, told: Arc<Told>, stop: Arc<AtomicBool>) {
     while !stop.load(SeqCst) {
         let number = next.fetch_add(1, SeqCst);
         let mut expected = Version::NEVER;
         for value in [number, number | DONE] {
             match store.swap(&id(number), expected, Some(numbered(value))).await {
                 Ok(Swap::Swapped { version, .. }) => {
-                    acknowledged.lock().push((number, version, value));
+                    told.acknowledged.lock().push((number, version, value));
                     expected = version;
                 }
                 Ok(Swap::Conflict(held)) => panic!("nobody else writes {number}, and it holds {held:?}"),
-                Err(_) => break,
+                Err(error) => {
+                    assert!(error.is_passing(), "a server that goes away is no more than that: {error}");
+                    if !error.is_unknown() {
+                        told.refused.lock().push((number, expected));
+                    }
+                    // It takes a while to go, and what is refused meanwhile is looked at one by one.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    break;
+                }
             }
         }
     }
