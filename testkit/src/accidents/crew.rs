@@ -4,35 +4,38 @@ use std::{
     time::Duration,
 };
 
-use hapax_core::{Effect, Millis, Verdict};
+use hapax_core::{Effect, Millis, Verdict, Version};
 use hapax_engine::{Begun, Wait};
 use hapax_store::{Store, Swap};
 
-use super::{call, engine};
+use super::{call, engine, eventually};
 use crate::{
     children::{Crew, say},
-    sample::{id, number_in, numbered},
+    sample::{id, number_in, numbered, put},
 };
 
-const EACH: u64 = 40;
+/// By all processes together.
+const ADDED: u64 = 320;
 const KEYS: u64 = 10;
 
-/// What each process of a crew does: it adds to one number, and runs the same effects as all others.
+/// The record that all add to.
+const SUM: u64 = 1;
+/// How many processes have come, and the word to begin: how often each is to add.
+const HERE: u64 = 3;
+const GO: u64 = 4;
+
+/// What each process of a crew does: it waits for the others, adds to one number, and runs the same effects as all others.
 pub async fn share_keys(store: Arc<dyn Store>) {
     let engine = engine(store.clone());
-    for _ in 0..EACH {
-        let mut held = store.get(&id(1)).await.unwrap();
-        loop {
-            let next = number_in(held.record.as_ref()).unwrap_or(0) + 1;
-            match store.swap(&id(1), held.version, Some(numbered(next))).await.unwrap() {
-                Swap::Swapped { version, .. } => {
-                    say(&format!("added {version}"));
-                    break;
-                }
-                Swap::Conflict(now) => held = now,
-            }
-        }
+    add_one(store.as_ref(), HERE).await;
+    eventually("the word to begin", async || held(store.as_ref(), GO).await.is_some()).await;
+    let mut met = 0;
+    for _ in 0..held(store.as_ref(), GO).await.unwrap() {
+        let (version, conflicts) = add_one(store.as_ref(), SUM).await;
+        say(&format!("added {version}"));
+        met += conflicts;
     }
+    say(&format!("met {met}"));
     for key in 0..KEYS {
         let effect = move |_| async move {
             say(&format!("ran {key}"));
@@ -45,17 +48,40 @@ pub async fn share_keys(store: Arc<dyn Store>) {
     }
 }
 
-/// So many processes at once on the same keys: nothing is lost, nothing runs twice, all are told the same.
+/// The version that it made, and how often another was quicker.
+async fn add_one(store: &dyn Store, number: u64) -> (Version, u64) {
+    let mut held = store.get(&id(number)).await.unwrap();
+    let mut conflicts = 0;
+    loop {
+        let next = number_in(held.record.as_ref()).unwrap_or(0) + 1;
+        match store.swap(&id(number), held.version, Some(numbered(next))).await.unwrap() {
+            Swap::Swapped { version, .. } => return (version, conflicts),
+            Swap::Conflict(now) => held = now,
+        }
+        conflicts += 1;
+    }
+}
+
+async fn held(store: &dyn Store, number: u64) -> Option<u64> {
+    number_in(store.get(&id(number)).await.unwrap().record.as_ref())
+}
+
+/// So many processes at once on the same keys: nothing is lost, nothing runs twice, all are told the same. They begin when all
+/// have come: one that is done before the next has started meets nobody, and would prove nothing.
 pub async fn count_together(test: &str, processes: usize, store: Arc<dyn Store>, task: impl Fn() -> String) {
     let crew = Crew::start(test, (0..processes).map(|_| task()));
+    let all = processes as u64;
+    eventually("all have come", async || held(store.as_ref(), HERE).await == Some(all)).await;
+    put(store.as_ref(), &id(GO), Version::NEVER, Some(numbered(ADDED / all))).await;
     let said: Vec<String> =
         tokio::task::spawn_blocking(move || crew.finish()).await.unwrap().into_iter().flatten().collect();
     let of = |what: &str| -> Vec<&str> { said.iter().filter_map(|line| line.strip_prefix(what)).collect() };
     let added = of("added ");
-    assert_eq!(added.len() as u64, EACH * processes as u64);
+    assert_eq!(added.len() as u64, ADDED);
     assert_eq!(added.iter().collect::<BTreeSet<_>>().len(), added.len(), "no version is given out twice");
-    let held = number_in(store.get(&id(1)).await.unwrap().record.as_ref());
-    assert_eq!(held, Some(EACH * processes as u64), "every addition counts");
+    assert_eq!(held(store.as_ref(), SUM).await, Some(ADDED), "every addition counts");
+    let met: u64 = of("met ").iter().map(|count| count.parse::<u64>().unwrap()).sum();
+    assert!(met > 0, "{processes} processes added and never met: this was no race");
     let ran = of("ran ");
     assert_eq!(ran.len() as u64, KEYS, "each effect once: {ran:?}");
     let mut answers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
