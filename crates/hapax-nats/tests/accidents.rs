@@ -94,7 +94,7 @@ async fn child() {
     let store = open(port.parse().unwrap()).await;
     match what {
         "share" => accidents::share_keys(store).await,
-        _ => accidents::skewed(store).await,
+        key => accidents::skewed(store, key).await,
     }
 }
 
@@ -110,7 +110,7 @@ async fn two_and_eight_processes_share_their_keys() {
 #[tokio::test]
 async fn clients_with_wrong_clocks_change_nothing() {
     let nats = Nats::start();
-    accidents::skewed_clocks_change_nothing("accidents::child", || format!("skew {}", nats.port())).await;
+    accidents::skewed_clocks_change_nothing("accidents::child", |key| format!("{key} {}", nats.port())).await;
 }
 
 async fn say(port: u16, subject: &str, body: &str) -> String {

@@ -94,7 +94,7 @@ async fn child() {
     let store = open(port.parse().unwrap()).await;
     match what {
         "share" => accidents::share_keys(store).await,
-        _ => accidents::skewed(store).await,
+        key => accidents::skewed(store, key).await,
     }
 }
 
@@ -110,7 +110,7 @@ async fn two_and_eight_processes_share_their_keys() {
 #[tokio::test]
 async fn clients_with_wrong_clocks_change_nothing() {
     let postgres = Postgres::forgetful();
-    accidents::skewed_clocks_change_nothing("accidents::child", || format!("skew {}", postgres.port())).await;
+    accidents::skewed_clocks_change_nothing("accidents::child", |key| format!("{key} {}", postgres.port())).await;
 }
 
 async fn client(postgres: &Postgres) -> Client {

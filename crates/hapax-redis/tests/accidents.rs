@@ -93,7 +93,7 @@ async fn child() {
     let store = open(port.parse().unwrap()).await;
     match what {
         "share" => accidents::share_keys(store).await,
-        _ => accidents::skewed(store).await,
+        key => accidents::skewed(store, key).await,
     }
 }
 
@@ -109,7 +109,7 @@ async fn two_and_eight_processes_share_their_keys() {
 #[tokio::test]
 async fn clients_with_wrong_clocks_change_nothing() {
     let redis = Redis::forgetful();
-    accidents::skewed_clocks_change_nothing("accidents::child", || format!("skew {}", redis.port())).await;
+    accidents::skewed_clocks_change_nothing("accidents::child", |key| format!("{key} {}", redis.port())).await;
 }
 
 /// Many wait, and their marks are made anew one after the other over a slow wire. Whoever completes meanwhile is heard

@@ -92,14 +92,22 @@ pub async fn count_together(test: &str, processes: usize, store: Arc<dyn Store>,
     assert!(answers.values().all(|values| values.len() == 1), "all are told the same: {answers:?}");
 }
 
-/// What a process with a wrong clock does: it begins, and says what it is told.
-pub async fn skewed(store: Arc<dyn Store>) {
+/// How far the clocks of clients are wrong, in seconds.
+const AHEAD: i64 = 3_600;
+const BEHIND: i64 = -3_600;
+/// The key whose lease ends while the test looks on.
+const SHORT: &str = "short";
+const SHORT_LEASE: Millis = Millis::from_secs(1);
+
+/// What a process with a wrong clock does: it begins under this key, and says what it is told.
+pub async fn skewed(store: Arc<dyn Store>, key: &str) {
     let engine = engine(store.clone());
-    let begun = call(&engine, "skewed").lease(Millis::from_mins(5)).wait(Wait::No).begin().await.unwrap();
-    let told = match begun {
-        Begun::Execute(_) => "execute",
-        Begun::Told(Verdict::InFlight { .. }) => "in flight",
-        Begun::Told(_) | Begun::Replay(_) | Begun::JoinedFailure(_) => "something else",
+    let lease = if key == SHORT { SHORT_LEASE } else { Millis::from_mins(5) };
+    let asked = call(&engine, key).effect(Effect::Idempotent).lease(lease).wait(Wait::No);
+    let told = match asked.begin().await.unwrap() {
+        Begun::Execute(ticket) => format!("attempt {}", ticket.attempt()),
+        Begun::Told(Verdict::InFlight { .. }) => "in flight".to_owned(),
+        other @ (Begun::Told(_) | Begun::Replay(_) | Begun::JoinedFailure(_)) => format!("{other:?}"),
     };
     #[allow(clippy::disallowed_methods, reason = "the wrong clock itself")]
     let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
@@ -107,19 +115,31 @@ pub async fn skewed(store: Arc<dyn Store>) {
     say(&format!("{told}|{wall}|{}", now.0));
 }
 
-/// Clients whose clocks are wrong by an hour in both directions. Time is the store's: the lease of the first holds for all
-/// others, and all are shown the same time.
-pub async fn skewed_clocks_change_nothing(test: &str, task: impl Fn() -> String) {
-    let mut times = Vec::new();
-    for (skew, wanted) in [(3_600, "execute"), (-3_600, "in flight"), (3_600, "in flight"), (0, "in flight")] {
-        let crew = Crew::start_skewed(test, task(), skew);
+/// Clients whose clocks are wrong by an hour in both directions. Time is the store's: a lease holds for all others as long as
+/// it says, whoever began, and all are shown the same time.
+pub async fn skewed_clocks_change_nothing(test: &str, task: impl Fn(&str) -> String) {
+    let ask = async |key: &str, skew: i64, wanted: &str| {
+        let crew = Crew::start_skewed(test, task(key), skew);
         let said = tokio::task::spawn_blocking(move || crew.finish()).await.unwrap();
         let line = said[0][0].clone();
         let parts: Vec<&str> = line.split('|').collect();
-        assert_eq!(parts[0], wanted, "with a clock that is {skew} s wrong: {line}");
+        assert_eq!(parts[0], wanted, "`{key}` with a clock that is {skew} s wrong: {line}");
         let (wall, store): (i64, i64) = (parts[1].parse().unwrap(), parts[2].parse().unwrap());
         assert!((wall - store - skew * 1_000).abs() < 600_000, "the client's clock was to be {skew} s wrong: {line}");
-        times.push(store);
-    }
-    assert!(times.is_sorted() && times[3] - times[0] < 600_000, "the store's time goes its own way: {times:?}");
+        store
+    };
+    let mut times = vec![
+        ask("ahead", AHEAD, "attempt 1").await,
+        ask("ahead", BEHIND, "in flight").await,
+        ask("ahead", AHEAD, "in flight").await,
+        ask("ahead", 0, "in flight").await,
+        // By their own clocks, this lease had ended long before it is asked for.
+        ask("behind", BEHIND, "attempt 1").await,
+        ask("behind", AHEAD, "in flight").await,
+        // And this one would go on for two hours.
+        ask(SHORT, AHEAD, "attempt 1").await,
+    ];
+    tokio::time::sleep(SHORT_LEASE.as_std() * 2).await;
+    times.push(ask(SHORT, BEHIND, "attempt 2").await);
+    assert!(times.is_sorted() && times[7] - times[0] < 600_000, "the store's time goes its own way: {times:?}");
 }
