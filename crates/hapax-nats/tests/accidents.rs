@@ -8,23 +8,23 @@ use hapax_nats::{NatsStore, OpenError, Options};
 use hapax_store::{BoxFuture, Changes, Durability, Index, Store, StoreError, Swap};
 use hapax_testkit::{
     Nats, Proxy,
-    accidents::{self, ANSWER, HASTY},
+    accidents::{self, ANSWER, HASTY, SECRET},
     children,
     sample::{id, number_in, numbered, put, record, tag},
 };
 
 fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
-    waiting(port, ANSWER)
+    at(format!("nats://127.0.0.1:{port}"), ANSWER)
 }
 
 /// For accidents in which answers are lost.
 fn hasty(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
-    waiting(port, HASTY)
+    at(format!("nats://127.0.0.1:{port}"), HASTY)
 }
 
-fn waiting(port: u16, longest: Duration) -> BoxFuture<'static, Arc<dyn Store>> {
+fn at(url: String, longest: Duration) -> BoxFuture<'static, Arc<dyn Store>> {
     Box::pin(async move {
-        let options = Options::new(format!("nats://127.0.0.1:{port}")).answer_timeout(longest).connect_timeout(longest);
+        let options = Options::new(url).answer_timeout(longest).connect_timeout(longest);
         Arc::new(NatsStore::open_with(options).await.unwrap()) as Arc<dyn Store>
     })
 }
@@ -65,6 +65,13 @@ async fn wakes_reach_other_processes() {
 async fn a_watch_outlives_its_connection() {
     let nats = Nats::start();
     accidents::a_watch_outlives_its_connection(&hasty, nats.port()).await;
+}
+
+#[tokio::test]
+async fn every_error_names_the_server_and_a_next_step() {
+    let mut nats = Nats::with(&format!("authorization {{ user: me, password: {SECRET:?} }}"));
+    let open = |port: u16| at(format!("nats://me:{SECRET}@127.0.0.1:{port}"), HASTY);
+    accidents::every_error_names_the_server_and_a_next_step(&open, &mut nats).await;
 }
 
 /// A refusal names a sequence and nothing more, so a duplicate reads as well.

@@ -8,24 +8,24 @@ use hapax_postgres::{OpenError, Options, PostgresStore};
 use hapax_store::{BoxFuture, Changes, Cursor, Due, Durability, Envelope, Index, Store, StoreError, Swap};
 use hapax_testkit::{
     Postgres, Proxy,
-    accidents::{self, ANSWER, HASTY},
+    accidents::{self, ANSWER, HASTY, SECRET},
     children,
     sample::{id, number_in, numbered, put},
 };
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 fn open(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
-    waiting(port, ANSWER)
+    at(format!("postgres://postgres@127.0.0.1:{port}/postgres"), ANSWER)
 }
 
 /// For accidents in which answers are lost.
 fn hasty(port: u16) -> BoxFuture<'static, Arc<dyn Store>> {
-    waiting(port, HASTY)
+    at(format!("postgres://postgres@127.0.0.1:{port}/postgres"), HASTY)
 }
 
-fn waiting(port: u16, longest: Duration) -> BoxFuture<'static, Arc<dyn Store>> {
+fn at(url: String, longest: Duration) -> BoxFuture<'static, Arc<dyn Store>> {
     Box::pin(async move {
-        let options = Options::new(format!("postgres://postgres@127.0.0.1:{port}/postgres")).answer_timeout(longest);
+        let options = Options::new(url).answer_timeout(longest);
         Arc::new(PostgresStore::open_with(options).await.unwrap()) as Arc<dyn Store>
     })
 }
@@ -66,6 +66,13 @@ async fn wakes_reach_other_processes() {
 async fn a_watch_outlives_its_connection() {
     let postgres = Postgres::forgetful();
     accidents::a_watch_outlives_its_connection(&hasty, postgres.port()).await;
+}
+
+#[tokio::test]
+async fn every_error_names_the_server_and_a_next_step() {
+    let mut postgres = Postgres::forgetful();
+    let open = |port: u16| at(format!("postgres://postgres:{SECRET}@127.0.0.1:{port}/postgres"), HASTY);
+    accidents::every_error_names_the_server_and_a_next_step(&open, &mut postgres).await;
 }
 
 #[tokio::test]

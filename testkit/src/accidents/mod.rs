@@ -8,6 +8,7 @@ mod network;
 mod outage;
 mod soak;
 mod trips;
+mod words;
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,6 +28,7 @@ pub use network::{
 pub use outage::{a_pause_past_the_lease_runs_nothing_twice, what_was_acknowledged_survives_kill_9};
 pub use soak::soak;
 pub use trips::{each_step_is_one_round_trip, each_step_is_one_round_trip_but_a_duplicate};
+pub use words::{SECRET, every_error_names_the_server_and_a_next_step};
 
 /// Opens a store on the same data each time, through this port. Where answers are lost or held up, it should wait for them
 /// no longer than [`HASTY`]; else for [`ANSWER`], so that a slow disk is no accident.
