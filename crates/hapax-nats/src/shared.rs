@@ -97,9 +97,10 @@ impl Shared {
             return Ok(now);
         }
         self.calibrate().await.map_err(|failed| self.failed(call, failed))?;
+        let (Call::Read(name) | Call::Write(name)) = call;
         self.clock.read(self.link.number()).map(|(now, _)| now).ok_or_else(|| StoreError::Unavailable {
             store: self.name.clone(),
-            reason: "its time cannot be learned; try again".into(),
+            reason: format!("`{name}`: its time cannot be learned; check its load and try again"),
         })
     }
 

@@ -82,7 +82,9 @@ impl Pool {
                 let text = Sql::within(sql.text(), &self.schema);
                 let statement = match timeout(self.answer_timeout, connection.client.prepare(&text)).await {
                     Ok(prepared) => prepared.map_err(|error| self.not_sent(call, &error))?,
-                    Err(_) => return Err(self.unavailable(call, "no answer in time; nothing was sent yet")),
+                    Err(_) => {
+                        return Err(self.unavailable(call, "no answer in time; nothing was sent yet, check its load"));
+                    }
                 };
                 connection.statements[sql.place()] = Some(statement.clone());
                 statement
@@ -138,7 +140,10 @@ impl Pool {
     }
 
     fn unanswered(&self, call: Call) -> StoreError {
-        let (store, reason) = (self.name.clone(), format!("`{}`: no answer in time", call.name()));
+        let (store, reason) = (
+            self.name.clone(),
+            format!("`{}`: no answer in time; check its load, the next call connects anew", call.name()),
+        );
         match call {
             Call::Read(_) => StoreError::Unavailable { store, reason },
             Call::Write(_) => StoreError::Unknown { store, reason },

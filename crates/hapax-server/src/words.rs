@@ -1,6 +1,6 @@
 //! Names and sentences: what happened and what may be done, for somebody who reads this for the first time.
 
-use hapax_core::{Cause, StateName, record::End};
+use hapax_core::{Cause, StateName, WallMillis, record::End};
 use hapax_engine::Advice;
 
 pub(crate) const fn state(state: StateName) -> &'static str {
@@ -131,23 +131,7 @@ pub(crate) const fn advice_in_words(advice: Advice) -> &'static str {
 /// Wall time as people write it, in UTC: milliseconds since 1970.
 #[must_use]
 pub fn time(millis: u64) -> String {
-    let (days, of_day) = (millis / 86_400_000, millis % 86_400_000);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", of_day % 1_000)
-}
-
-/// The Gregorian date of a day since 1970, counted in years that begin in March, so that leap days come last.
-const fn date(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let of_era = shifted % 146_097;
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, over) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + over, month, day)
+    WallMillis(millis).to_string()
 }
 
 #[cfg(test)]

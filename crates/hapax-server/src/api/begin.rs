@@ -341,8 +341,9 @@ fn refused(verdict: &Verdict) -> (Told, Problem) {
                 conflict("HX0012", "A newer turn has overtaken this call", detail, Next::Stop).verdict("superseded"),
             )
         }
-        Verdict::WindowClosed { .. } => {
-            let detail = "it was done, and the retry came after its window; use a new key only for a new intent";
+        Verdict::WindowClosed { rejected, .. } => {
+            let what = if rejected { "it was refused for good" } else { "it was done" };
+            let detail = format!("{what}, and the retry came after its window; use a new key only for a new intent");
             let problem = conflict("HX0013", "The retry came after its window", detail, Next::Stop);
             (Told::WindowClosed, problem.verdict("window_closed"))
         }
