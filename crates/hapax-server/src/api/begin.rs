@@ -342,8 +342,11 @@ fn refused(verdict: &Verdict) -> (Told, Problem) {
             )
         }
         Verdict::WindowClosed { rejected, .. } => {
-            let what = if rejected { "it was refused for good" } else { "it was done" };
-            let detail = format!("{what}, and the retry came after its window; use a new key only for a new intent");
+            let detail = if *rejected {
+                "it was refused for good, and the retry came after its window; use a new key only for a new intent"
+            } else {
+                "it was done, and the retry came after its window; use a new key only for a new intent"
+            };
             let problem = conflict("HX0013", "The retry came after its window", detail, Next::Stop);
             (Told::WindowClosed, problem.verdict("window_closed"))
         }
