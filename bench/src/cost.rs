@@ -6,13 +6,16 @@ use std::{process::Command, sync::Arc};
 
 use hapax_core::Outcome;
 use hapax_engine::{Begun, Engine};
-use hapax_store::MemoryStore;
+use hapax_ledger::Ledger;
+use hapax_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 
 const FEW: u64 = 500;
 const MANY: u64 = 2_500;
 
 const LOOK_UPS: &str = "look-ups";
+/// With its writer, which is asked for each swap and writes and syncs it alone.
+const ON_THE_LEDGER: &str = "pairs-on-the-ledger";
 
 pub(crate) fn run(_seconds: f64) -> Value {
     if Command::new("valgrind").arg("--version").output().is_err() {
@@ -24,10 +27,11 @@ pub(crate) fn run(_seconds: f64) -> Value {
         Some((many - few) / (MANY - FEW) as f64)
     };
     let (pair, both, look_up) = (per("pairs"), per("pairs-and-replays"), per(LOOK_UPS));
+    let on_the_ledger = per(ON_THE_LEDGER);
     json!({
         "bench": "cost",
         "unit": "instructions",
-        "ours": { "pair": pair, "replay": both.zip(pair).map(|(both, pair)| both - pair), "look-up in the gate": look_up },
+        "ours": { "pair": pair, "replay": both.zip(pair).map(|(both, pair)| both - pair), "pair on the ledger, one task": on_the_ledger, "look-up in the gate": look_up },
         "peers": {},
         "ratios": {},
     })
@@ -53,7 +57,8 @@ pub(crate) fn cost_run(what: &str, times: u64) {
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return };
     runtime.block_on(async {
-        let Ok(engine) = Engine::builder(Arc::new(MemoryStore::default())).build() else { return };
+        let Some(store) = store(what) else { return };
+        let Ok(engine) = Engine::builder(store).build() else { return };
         let scope = engine.surface("bench").tenant("acme");
         for key in 0..times {
             let Ok(Begun::Execute(ticket)) = scope.clone().key(key).begin().await else { return };
@@ -63,4 +68,12 @@ pub(crate) fn cost_run(what: &str, times: u64) {
             }
         }
     });
+    let _gone = std::fs::remove_dir_all(crate::scratch::scratch("cost"));
+}
+
+fn store(what: &str) -> Option<Arc<dyn Store>> {
+    if what != ON_THE_LEDGER {
+        return Some(Arc::new(MemoryStore::default()));
+    }
+    Some(Arc::new(Ledger::open(crate::scratch::scratch("cost")).ok()?))
 }

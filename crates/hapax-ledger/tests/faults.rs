@@ -258,6 +258,15 @@ fn whichever_call_of_a_start_fails_the_next_start_has_everything() {
     }
 }
 
+/// Whether this place says where the flipped bit is: in its own segment not behind it, or at the end of the one before, with
+/// which the chain breaks.
+fn is_about(file: &str, at: u64, flipped: &Path, offset: u64) -> bool {
+    let number = |name: &str| u32::from_str_radix(name.get(..8)?, 16).ok();
+    let flipped = flipped.file_name().unwrap().to_str().unwrap();
+    let (Some(told), Some(true_one)) = (number(file), number(flipped)) else { return false };
+    (told == true_one && (at <= offset || flipped.ends_with(".hint"))) || told + 1 == true_one
+}
+
 #[test]
 fn a_flipped_bit_is_refused_and_located_or_harmless_but_never_served() {
     let mut random = Random::from_env("bit flips");
@@ -297,6 +306,7 @@ fn a_flipped_bit_is_refused_and_located_or_harmless_but_never_served() {
                             "{text}"
                         );
                         assert!(damage.file.ends_with(".seg"), "{text}");
+                        assert!(is_about(&damage.file, damage.offset, name, offset), "{what}: {text}");
                     }
                     refused += 1;
                     continue;
@@ -312,7 +322,8 @@ fn a_flipped_bit_is_refused_and_located_or_harmless_but_never_served() {
                         assert_eq!((snapshot.version, &snapshot.record), (*version, record), "{what}: id {number}");
                     }
                     Err(StoreError::Corrupt { place, .. }) => {
-                        assert!(place.contains(".seg byte"), "{place}");
+                        let (file, at) = place.split_once(" byte ").unwrap();
+                        assert!(is_about(file, at.parse().unwrap(), name, offset), "{what}: {place}");
                         lost = true;
                     }
                     Err(other) => panic!("{what}: {other}"),

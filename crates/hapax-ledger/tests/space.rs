@@ -13,7 +13,10 @@ use std::{
 
 use crate::common::*;
 use hapax_core::{Millis, Stamp, Version};
-use hapax_ledger::{Ledger, Options, disk::RecordingDisk};
+use hapax_ledger::{
+    Ledger, Options,
+    disk::{Op, RecordingDisk},
+};
 use hapax_store::{Due, Envelope, Index, Store, Swap};
 
 const SEGMENT: u64 = 32 * 1024;
@@ -153,6 +156,36 @@ fn what_expires_together_goes_by_whole_segments() {
     let status = ledger.ledger.status();
     assert_eq!((status.carried, status.slots), (0, 0), "{status:?}");
     assert!(log_bytes(&disk) <= 3 * SEGMENT, "{}", log_bytes(&disk));
+}
+
+/// What a request shares its frame with is bounded: an eighth of a segment, and the one entry that goes beyond it.
+#[test]
+fn what_is_cleaned_in_one_frame_is_bounded() {
+    const ENTRY: usize = 1_024;
+    let mut random = Random::from_env("slices");
+    let (disk, clock) = (RecordingDisk::default(), ManualClock::new());
+    let options = small("/l").segment_bytes(SEGMENT, SEGMENT).removal_memory(Millis(20));
+    let mut ledger = Stepped::open(options.disk(Arc::new(disk.clone())).clock(clock.clone())).unwrap();
+    for _ in 0..1_500 {
+        clock.advance(2);
+        ledger.stepper.keep();
+        let id = id(random.below(60));
+        let expected = ledger.get(id).unwrap().version;
+        let life = if id.0[12].is_multiple_of(2) { 1_000_000 } else { 50 };
+        let record = Envelope { gone: Some(Due::After(Millis(life))), ..envelope(vec![7; random.below(800) as usize]) };
+        let mut swap = pin!(ledger.ledger.swap(&id, expected, Some(record)));
+        assert!(poll(swap.as_mut()).is_none());
+        ledger.stepper.write();
+        assert!(matches!(poll(swap.as_mut()), Some(Ok(Swap::Swapped { .. }))));
+    }
+    let frames = disk.trace().into_iter().filter_map(|op| match op {
+        Op::Write { bytes, .. } if bytes.starts_with(b"HXF1") => Some(bytes.len()),
+        _ => None,
+    });
+    let longest = frames.max().unwrap();
+    assert!(ledger.ledger.status().carried > 100, "hardly any cleaning: {:?}", ledger.ledger.status());
+    assert!(longest <= SEGMENT as usize / 8 + 2 * ENTRY, "a frame of {longest} bytes");
+    assert!(longest > 2 * ENTRY, "no frame took any cleaning along");
 }
 
 /// Cleaning rides in the frames of requests, behind them: a request that is queued when a batch begins is answered by that
