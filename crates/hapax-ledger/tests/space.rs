@@ -178,11 +178,9 @@ fn what_is_cleaned_in_one_frame_is_bounded() {
         ledger.stepper.write();
         assert!(matches!(poll(swap.as_mut()), Some(Ok(Swap::Swapped { .. }))));
     }
-    let frames = disk.trace().into_iter().filter_map(|op| match op {
-        Op::Write { bytes, .. } if bytes.starts_with(b"HXF1") => Some(bytes.len()),
-        _ => None,
-    });
-    let longest = frames.max().unwrap();
+    let length = |op: &Op| if let Op::Write { bytes, .. } = op { Some(bytes.clone()) } else { None };
+    let frames = disk.trace().iter().filter_map(length).filter(|bytes| bytes.starts_with(b"HXF1")).collect::<Vec<_>>();
+    let longest = frames.iter().map(|bytes| bytes.len()).max().unwrap();
     assert!(ledger.ledger.status().carried > 100, "hardly any cleaning: {:?}", ledger.ledger.status());
     assert!(longest <= SEGMENT as usize / 8 + 2 * ENTRY, "a frame of {longest} bytes");
     assert!(longest > 2 * ENTRY, "no frame took any cleaning along");
