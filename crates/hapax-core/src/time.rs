@@ -158,3 +158,16 @@ impl Anchor {
         Self::At(self.resolve(stamp))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wall_time_reads_as_the_calendar_says() {
+        let shown = |millis| WallMillis(millis).to_string();
+        assert_eq!(shown(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(shown(951_782_400_123), "2000-02-29T00:00:00.123Z");
+        assert_eq!(shown(1_735_689_599_999), "2024-12-31T23:59:59.999Z");
+    }
+}

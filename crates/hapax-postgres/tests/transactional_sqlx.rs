@@ -7,7 +7,7 @@ use hapax_engine::Begun;
 use hapax_postgres::{Entered, PostgresStore, TransactionError};
 use hapax_store::Store;
 use hapax_testkit::{Postgres, accidents};
-use sqlx::{Connection, Executor, PgConnection};
+use sqlx::{Connection, Executor, PgConnection, Transaction};
 
 use crate::transactional::{PAY, begin, is_refusal, of, policy, refusal};
 
@@ -20,6 +20,10 @@ async fn with_payments(postgres: &Postgres) -> (Arc<PostgresStore>, PgConnection
 
 async fn connect(postgres: &Postgres) -> PgConnection {
     PgConnection::connect(&postgres.url()).await.unwrap()
+}
+
+async fn end(work: Transaction<'_, sqlx::Postgres>, commits: bool) {
+    if commits { work.commit().await } else { work.rollback().await }.unwrap();
 }
 
 async fn payments(connection: &mut PgConnection) -> i64 {
@@ -38,11 +42,7 @@ async fn payment_and_record_commit_together_or_not_at_all_by_sqlx() {
         let Entered::Execute(deed) = entered else { panic!("{entered:?}") };
         work.execute(PAY).await.unwrap();
         deed.complete(&mut *work, Outcome::success("paid")).await.unwrap();
-        if commits {
-            work.commit().await.unwrap();
-        } else {
-            work.rollback().await.unwrap();
-        }
+        end(work, commits).await;
         assert_eq!(payments(&mut connection).await, i64::from(commits));
         assert_eq!(store.get(&of(1)).await.unwrap().record.is_some(), commits);
     }
@@ -65,11 +65,7 @@ async fn a_refusal_for_good_is_given_again_once_it_is_committed_by_sqlx() {
         let entered = inside.begin(&mut *work, policy(), of(1), begin(seed)).await.unwrap();
         let Entered::Execute(deed) = entered else { panic!("{entered:?}") };
         deed.reject(&mut *work, refusal()).await.unwrap();
-        if commits {
-            work.commit().await.unwrap();
-        } else {
-            work.rollback().await.unwrap();
-        }
+        end(work, commits).await;
         assert_eq!(store.get(&of(1)).await.unwrap().record.is_some(), commits);
     }
     let mut work = connection.begin().await.unwrap();

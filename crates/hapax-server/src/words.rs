@@ -133,15 +133,3 @@ pub(crate) const fn advice_in_words(advice: Advice) -> &'static str {
 pub fn time(millis: u64) -> String {
     WallMillis(millis).to_string()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wall_time_reads_as_the_calendar_says() {
-        assert_eq!(time(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(time(951_782_400_123), "2000-02-29T00:00:00.123Z");
-        assert_eq!(time(1_735_689_599_999), "2024-12-31T23:59:59.999Z");
-    }
-}

@@ -4,6 +4,7 @@
 mod crew;
 mod failover;
 mod late;
+mod listening;
 mod network;
 mod outage;
 mod soak;
@@ -21,6 +22,7 @@ use crate::{Nats, Postgres, Redis, server};
 pub use crew::{count_together, share_keys, skewed, skewed_clocks_change_nothing};
 pub use failover::{Toll, fail_over, judge};
 pub use late::{a_begin_that_lands_after_it_was_disowned_conflicts, a_begin_that_lands_after_its_release_conflicts};
+pub use listening::{a_subscription_that_is_away_is_made_up_for, a_subscription_that_is_back_wakes_at_once};
 pub use network::{
     a_cut_connection_comes_back, a_lost_answer_is_unknown_and_can_be_recognised, a_watch_outlives_its_connection,
     wakes_reach_other_processes,

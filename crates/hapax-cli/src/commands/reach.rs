@@ -92,7 +92,8 @@ impl Reach {
             let server = server.clone();
             async move { server.serve_socket(listener).await }
         });
-        self.say(&format!("in {}, opened for this command", data.display()));
+        let place = shared.as_deref().map_or_else(|| data.display().to_string(), store::shown);
+        self.say(&format!("in {place}, opened for this command"));
         let client = self.named(Client::new(&address_in(&data))?);
         Ok(Reached { client, opened: Some(Opened { server, serving, data, _held: held }) })
     }
