@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     Setup(#[from] hapax_gateway::SetupError),
     #[error(transparent)]
     Tls(#[from] hapax_gateway::inbound::TlsProblem),
-    #[error("the store `{url}` cannot be opened: {why}")]
+    #[error("the store `{url}` cannot be used: {why}")]
     Store { url: String, why: String },
     /// The URL as it may be shown: without user, password and parameters.
     #[error("the store {url} cannot be opened: {why}")]

@@ -2,18 +2,26 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-use std::process::{Command, Output};
+use std::{
+    path::Path,
+    process::{Command, Output},
+    sync::Arc,
+};
 
-use crate::support::Dir;
+use crate::support::{Dir, stores::ROWS};
 use hapax::{Begun, Effect, Hapax, Millis, Outcome, Policy, Preset, Span, identity::Tenant};
 use serde_json::Value;
 
 fn run(dir: &Dir, words: &[&str]) -> Output {
+    run_in(dir.path(), words)
+}
+
+fn run_in(dir: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HAPAX_")) {
         command.env_remove(name);
     }
-    command.current_dir(dir.path()).args(words).output().unwrap()
+    command.current_dir(dir).args(words).output().unwrap()
 }
 
 fn said(output: &Output) -> String {
@@ -32,7 +40,7 @@ const LARGE: usize = 200_000;
 
 /// Finished, kept for ever, out of line, in doubt, under way.
 async fn fill(dir: &Dir, data: &str) {
-    let ledger = std::sync::Arc::new(hapax::Ledger::open(dir.path().join(data)).unwrap());
+    let ledger = Arc::new(hapax::Ledger::open(dir.path().join(data)).unwrap());
     let forever = Policy { success: Span::Forever, ..Preset::Standard.policy() };
     let engine = Hapax::on(ledger).policy("kept", forever).build().unwrap();
     let tenant = Tenant::new("acme").unwrap();
@@ -55,8 +63,12 @@ async fn fill(dir: &Dir, data: &str) {
 }
 
 async fn look(dir: &Dir, data: &str) {
-    let ledger = std::sync::Arc::new(hapax::Ledger::open(dir.path().join(data)).unwrap());
-    let engine = Hapax::on(ledger).build().unwrap();
+    let ledger = hapax::Ledger::open(dir.path().join(data)).unwrap();
+    look_into(Arc::new(ledger)).await;
+}
+
+async fn look_into(store: Arc<dyn hapax::Store>) {
+    let engine = Hapax::on(store).build().unwrap();
     let tenant = Tenant::new("acme").unwrap();
     let begin = |surface: &'static str, key: u64| {
         engine.surface(surface).tenant(&tenant).key(key).effect(Effect::Irreversible).wait(hapax::Wait::No).begin()
@@ -103,6 +115,68 @@ async fn what_leaves_one_store_arrives_in_the_other_once() {
     // And the way back holds what the way there held.
     let back = json(&dir, &["export", "back.hapax", "--store", "file:new", "--json"]);
     assert_eq!(back["operations"], DONE + 3);
+}
+
+/// From the ledger of one machine to the server that several share, from there back, and nothing is lost on the way.
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_move_between_a_file_and_every_shared_store() {
+    let dir = Dir::new();
+    fill(&dir, "old").await;
+    json(&dir, &["export", "all.hapax", "--store", "file:old", "--json"]);
+    for row in &ROWS {
+        let server = (row.sound)();
+        let (url, beside, back) = (server.url(), format!("beside-{}", row.name), format!("back-{}", row.name));
+        for data in [&beside, &back] {
+            std::fs::create_dir(dir.path().join(data)).unwrap();
+            std::fs::copy(dir.path().join("old/secret"), dir.path().join(data).join("secret")).unwrap();
+        }
+        let shared = ["--store", &url, "--data", &beside, "--json"];
+        let imported = json(&dir, &[&["import", "all.hapax"], &shared[..]].concat());
+        assert_eq!(imported["new"], DONE + 3, "{}: {imported}", row.name);
+        look_into(hapax::open_store(&url).await.unwrap()).await;
+        let file = format!("{}.hapax", row.name);
+        let exported = json(&dir, &[&["export", &file], &shared[..]].concat());
+        let counted = (&exported["operations"], &exported["bodies"], &exported["left_out"]);
+        assert_eq!(counted, (&(DONE + 3).into(), &1.into(), &0.into()), "{}: {exported}", row.name);
+        let imported = json(&dir, &["import", &file, "--store", &format!("file:{back}"), "--json"]);
+        assert_eq!(imported["new"], DONE + 3, "{}: {imported}", row.name);
+        look(&dir, &back).await;
+    }
+}
+
+/// Somebody goes on writing: what was exported would be of no one moment, so nothing is, and the command says what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_in_use_is_not_exported() {
+    let dir = Dir::new();
+    let server = hapax_testkit::Redis::start();
+    let engine = Hapax::on(hapax::open_store(&server.url()).await.unwrap()).build().unwrap();
+    let tenant = Tenant::new("acme").unwrap();
+    let complete = |key: u64| {
+        let call = engine.surface("payments").tenant(&tenant).key(key).effect(Effect::Unsafe);
+        async {
+            let Ok(Begun::Execute(ticket)) = call.begin().await else { panic!("it is new") };
+            assert!(ticket.complete(&engine, Outcome::success("done")).await.unwrap().is_done());
+        }
+    };
+    for key in 0..2_000 {
+        complete(key).await;
+    }
+    let (place, url) = (dir.path().to_owned(), server.url());
+    let exporting = tokio::task::spawn_blocking(move || run_in(&place, &["export", "all.hapax", "--store", &url]));
+    let mut key = 2_000;
+    while !exporting.is_finished() {
+        complete(key).await;
+        key += 1;
+    }
+    let exported = exporting.await.unwrap();
+    assert_eq!(exported.status.code(), Some(1), "{}", said(&exported));
+    assert!(
+        said(&exported).contains("somebody writes to it") && said(&exported).contains("HX0142"),
+        "{}",
+        said(&exported)
+    );
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["hapax-data"], "half an export is none");
 }
 
 /// A decision that was taken in the new store must outlive an import of the old state.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Effect, Fingerprint, Millis, Nonce, Outcome, Stamp, Ties, Token, Version,
+    Effect, Fingerprint, Millis, Nonce, Outcome, OutcomeClass, Stamp, Ties, Token, Version,
     record::About,
     verdict::{Refusal, Replay, Verdict},
 };
@@ -98,7 +98,7 @@ pub enum Command {
         token: Token,
         outcome: Outcome,
     },
-    /// A retryable failure, or with [`crate::OutcomeClass::Unknown`] one nobody can judge.
+    /// A retryable failure, or with [`OutcomeClass::Unknown`] one nobody can judge.
     Fail {
         token: Token,
         outcome: Outcome,
@@ -131,6 +131,34 @@ pub enum Command {
         /// No more tombstones may be kept.
         tombstones_full: bool,
     },
+}
+
+impl Command {
+    /// The class that this command cannot say, if it tries to. A success that is failed would run again, a failure that
+    /// is completed would be given again as a success.
+    pub(crate) const fn wrong_class(&self) -> Option<OutcomeClass> {
+        let (class, fits) = match self {
+            Self::Complete { outcome, .. } => (outcome.class, outcome.class.completes()),
+            Self::Reject { outcome, .. } => (outcome.class, outcome.class.rejects()),
+            Self::Fail { outcome, .. } => (outcome.class, outcome.class.fails()),
+            Self::Resolve(resolve) => match &resolve.resolution {
+                Resolution::Committed(outcome) => (outcome.class, outcome.class.completes()),
+                Resolution::Rejected(outcome) => (outcome.class, outcome.class.rejects()),
+                Resolution::Open(_) => return None,
+            },
+            Self::Begin(_)
+            | Self::Start { .. }
+            | Self::Renew { .. }
+            | Self::Release { .. }
+            | Self::Unstart { .. }
+            | Self::Disown { .. }
+            | Self::ClaimProbe { .. }
+            | Self::Expire
+            | Self::LetGo
+            | Self::Evict { .. } => return None,
+        };
+        if fits { None } else { Some(class) }
+    }
 }
 
 /// The answer to a command.
@@ -168,6 +196,8 @@ pub enum Conflict {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
+    /// An outcome of this class is said by another command. Nothing was written: it can still be said.
+    WrongClass(OutcomeClass),
     /// Given back after the start, without the word that nothing happened.
     AlreadyStarted,
     /// Past the longest time an attempt may take.

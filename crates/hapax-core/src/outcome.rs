@@ -56,6 +56,38 @@ impl OutcomeClass {
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.number() == number)
     }
+
+    /// Whether *complete* can say it.
+    #[must_use]
+    pub const fn completes(self) -> bool {
+        match self {
+            Self::Success => true,
+            Self::FinalFailure
+            | Self::RetryableFailure
+            | Self::NotRecordable
+            | Self::NotAdmitted
+            | Self::Cancelled
+            | Self::Unknown => false,
+        }
+    }
+
+    /// Whether *reject* can say it: a policy may want failures that are retryable elsewhere to be given again.
+    #[must_use]
+    pub const fn rejects(self) -> bool {
+        match self {
+            Self::FinalFailure | Self::RetryableFailure => true,
+            Self::Success | Self::NotRecordable | Self::NotAdmitted | Self::Cancelled | Self::Unknown => false,
+        }
+    }
+
+    /// Whether *fail* can say it. What was broken off is said as unknown, what left no trace is given back.
+    #[must_use]
+    pub const fn fails(self) -> bool {
+        match self {
+            Self::FinalFailure | Self::RetryableFailure | Self::Unknown => true,
+            Self::Success | Self::NotRecordable | Self::NotAdmitted | Self::Cancelled => false,
+        }
+    }
 }
 
 /// What an outcome carries. Its `Debug` shows no bytes: they belong to the caller, not to a log.
@@ -124,6 +156,18 @@ impl Outcome {
     #[must_use]
     pub fn success(body: impl Into<Payload>) -> Self {
         Self::new(OutcomeClass::Success, Body::Inline(body.into()))
+    }
+
+    /// Refused for good.
+    #[must_use]
+    pub fn refusal(body: impl Into<Payload>) -> Self {
+        Self::new(OutcomeClass::FinalFailure, Body::Inline(body.into()))
+    }
+
+    /// Failed in a way that lets it be run again.
+    #[must_use]
+    pub fn retryable(body: impl Into<Payload>) -> Self {
+        Self::new(OutcomeClass::RetryableFailure, Body::Inline(body.into()))
     }
 
     /// Names the whole outcome: what is still said of it after its body was dropped.

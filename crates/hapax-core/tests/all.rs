@@ -13,6 +13,7 @@ mod meaning;
 mod memo_rules;
 mod plan_rules;
 mod policy_check;
+mod presets;
 mod rules_cases;
 mod rules_doubt;
 mod rules_properties;

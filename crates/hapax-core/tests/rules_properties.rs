@@ -4,7 +4,8 @@
 
 use crate::rules_support::*;
 use hapax_core::{
-    Command, Effect, Millis, Policy, Recorded, Reply, Stamp, State, StateName, Token, Verdict, Version, Write, as_read,
+    Command, Effect, Millis, OutcomeClass, Policy, Recorded, Reply, Stamp, State, StateName, Token, Verdict, Version,
+    Write, as_read,
     command::{Begin, Release, Resolution},
     record::{End, Record},
 };
@@ -56,7 +57,7 @@ fn command(ask: Ask, effect: Effect, cell: &Cell) -> Command {
         11 => Command::Disown { nonce: nonce(ask.nonce), expected: cell.version },
         12 => match ask.what {
             7 if ask.flag => resolve(cell.version, Resolution::Committed(success(5))),
-            7 => resolve(cell.version, Resolution::Rejected(success(5))),
+            7 => resolve(cell.version, Resolution::Rejected(refusal(5))),
             _ => run_again(cell.version),
         },
         13 => Command::ClaimProbe { version: cell.version, next_at: Stamp(cell.now + 5) },
@@ -171,7 +172,7 @@ proptest! {
             let by = match &asked {
                 Command::Complete { token, .. } | Command::Reject { token, .. } | Command::Release { token, .. }
                 | Command::Unstart { token } => Some(*token),
-                Command::Fail { token, outcome } if outcome.class != hapax_core::OutcomeClass::Unknown => Some(*token),
+                Command::Fail { token, outcome } if outcome.class != OutcomeClass::Unknown => Some(*token),
                 _ => None,
             };
             let ends = by.is_some() || matches!(asked, Command::Resolve(_) | Command::Disown { .. });

@@ -106,13 +106,9 @@ fn rows() -> Vec<Row> {
     row("committed", after(unsafe_first(true), &[done]));
     row("committed, resolved", after(unsafe_first(true), &[committed]));
     row("rejected", after(unsafe_first(true), &[|cell, own| assert_eq!(cell.ask(reject(own, 7)), OK)]));
-    row(
-        "rejected, resolved",
-        after(
-            unsafe_first(true),
-            &[|cell, _| assert_eq!(cell.ask(resolve(cell.version, Resolution::Rejected(success(7)))), OK)],
-        ),
-    );
+    let refused: fn(&mut Cell, Token) =
+        |cell, _| assert_eq!(cell.ask(resolve(cell.version, Resolution::Rejected(refusal(7)))), OK);
+    row("rejected, resolved", after(unsafe_first(true), &[refused]));
     let evict: fn(&mut Cell, Token) = |cell, _| assert_eq!(cell.ask(Command::Evict { tombstones_full: false }), OK);
     let window: fn(&mut Cell, Token) = |cell, _| cell.wait(SUCCESS);
     let refuse = || first(refusing(), Effect::Unsafe, true);
@@ -205,7 +201,7 @@ const BY_NOBODY: &[Column] = &[
     ("disown", |row| Command::Disown { nonce: nonce(STRANGER), expected: row.cell.version }),
     ("dis. moved", |_| Command::Disown { nonce: nonce(STRANGER), expected: Version(999) }),
     ("commit", |row| resolve(row.cell.version, Resolution::Committed(success(8)))),
-    ("reject", |row| resolve(row.cell.version, Resolution::Rejected(success(8)))),
+    ("reject", |row| resolve(row.cell.version, Resolution::Rejected(refusal(8)))),
     ("run again", |row| run_again(row.cell.version)),
     ("res. moved", |row| run_again(Version(row.cell.version.0 + 1))),
     ("probe", |row| Command::ClaimProbe { version: row.cell.version, next_at: Stamp(row.cell.now + 5) }),

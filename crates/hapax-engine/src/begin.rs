@@ -257,13 +257,18 @@ impl Engine {
                     }
                 }
             }
-            Verdict::InDoubt { next, .. } => {
-                // Whoever asks before the next probe is due only hears when that is.
-                let due = !matches!(next, NextAction::WaitForProbe { at } if at > self.inner.now(&seen));
-                if due {
-                    self.probe_soon(&prepared.id, &prepared.scope);
-                }
-                Ok(Begun::Told(verdict))
+            Verdict::InDoubt { since, attempt, next } => {
+                let now = self.inner.now(&seen);
+                let next = match next {
+                    // Whoever asks before the next probe is due only hears when that is.
+                    NextAction::WaitForProbe { at } if at > now => next,
+                    NextAction::WaitForProbe { .. } | NextAction::AskOperator => {
+                        let within = self.probe_soon(&prepared.id, &prepared.scope);
+                        within
+                            .map_or(NextAction::AskOperator, |within| NextAction::WaitForProbe { at: now.plus(within) })
+                    }
+                };
+                Ok(Begun::Told(Verdict::InDoubt { since, attempt, next }))
             }
             Verdict::WindowClosed { .. }
             | Verdict::Mismatch

@@ -7,7 +7,7 @@ use std::{
 };
 
 use hapax_core::{
-    Id, Policy, Preset, Stamp, StateName, Step, WallMillis,
+    Id, Millis, Policy, Preset, Stamp, StateName, Step, WallMillis,
     claim::Claimant,
     identity::{Key, Printer, Secret, Surface, Tenant},
     record::About,
@@ -359,8 +359,13 @@ impl Engine {
     /// When a moment of the store's clock comes, as people tell the time.
     #[must_use]
     pub fn wall_of(&self, moment: Stamp) -> WallMillis {
-        let ahead = moment.since(self.inner.store_now());
-        WallMillis(self.inner.wall_now().0.saturating_add(ahead.0))
+        WallMillis(self.inner.wall_now().0.saturating_add(self.until(moment).0))
+    }
+
+    /// How long it is until a moment of the store's clock; nothing where that has passed.
+    #[must_use]
+    pub fn until(&self, moment: Stamp) -> Millis {
+        moment.since(self.inner.store_now())
     }
 
     /// Who asked first, for whoever decides whether an answer may be shown. `None`: there is no record.

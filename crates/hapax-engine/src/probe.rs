@@ -7,7 +7,7 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use hapax_core::{
-    Command, Id, Millis, Outcome, Record, Reply, State, Token, Version,
+    Command, Id, Millis, Outcome, OutcomeClass, Record, Reply, State, Token, Version,
     command::{Posture, Resolution, Resolve},
     identity::Surface,
     record::About,
@@ -111,16 +111,17 @@ pub enum Probed {
 
 impl Engine {
     /// Asks in the background, if there is anybody to ask and not too many do so already: the sweeper asks about the rest.
-    pub(crate) fn probe_soon(&self, id: &Id, about: &About) {
-        if self.inner.probes.of(about).is_none() {
-            return;
+    /// Says by when there should be an answer; `None`: there is nobody to ask.
+    pub(crate) fn probe_soon(&self, id: &Id, about: &About) -> Option<Millis> {
+        self.inner.probes.of(about)?;
+        if let Ok(place) = Arc::clone(&self.inner.probing).try_acquire_owned() {
+            let (engine, id) = (self.clone(), *id);
+            tokio::spawn(async move {
+                let _asked_again_by_the_sweeper = engine.probe(&id).await;
+                drop(place);
+            });
         }
-        let Ok(place) = Arc::clone(&self.inner.probing).try_acquire_owned() else { return };
-        let (engine, id) = (self.clone(), *id);
-        tokio::spawn(async move {
-            let _asked_again_by_the_sweeper = engine.probe(&id).await;
-            drop(place);
-        });
+        Some(Millis::from_std(self.inner.settings.probe_timeout))
     }
 
     /// Asks what became of an operation that is in doubt, and resolves it if the answer is certain.
@@ -132,8 +133,15 @@ impl Engine {
         let Some((doubt, version)) = inner.claim(id, seen, &record).await? else { return Ok(Probed::Claimed) };
         let found = ask(probe, doubt, inner.settings.probe_timeout).await;
         let (resolution, reason) = match found {
-            Found::Applied(outcome) => (Resolution::Committed(outcome), "the probe found it applied"),
-            Found::Refused(outcome) => (Resolution::Rejected(outcome), "the probe found it refused"),
+            // What was found says which class it is, whatever the probe's outcome was made as.
+            Found::Applied(outcome) => {
+                let outcome = Outcome { class: OutcomeClass::Success, ..outcome };
+                (Resolution::Committed(outcome), "the probe found it applied")
+            }
+            Found::Refused(outcome) => {
+                let outcome = Outcome { class: OutcomeClass::FinalFailure, ..outcome };
+                (Resolution::Rejected(outcome), "the probe found it refused")
+            }
             Found::NotApplied(Certainty::Prevented) => (Resolution::Open(Posture::Prevented), "the probe prevented it"),
             Found::NotApplied(Certainty::OwnerGone) => {
                 (Resolution::Open(Posture::OwnerGone), "not applied, and its owner can no longer act")

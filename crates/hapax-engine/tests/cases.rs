@@ -405,7 +405,7 @@ async fn a_completion_by_an_older_attempt_is_refused_and_kept() {
     }
     // More evidence than is kept pushes out the oldest, and its bodies with it.
     for number in 0..4_u8 {
-        let outcome = hapax_core::Outcome::success(vec![number; 60_000]);
+        let outcome = hapax_core::Outcome::refusal(vec![number; 60_000]);
         assert!(matches!(older.reject(&engine, outcome).await.unwrap(), Stepped::Fenced));
     }
     let record = engine.explain(&older.id()).await.unwrap().record.unwrap();

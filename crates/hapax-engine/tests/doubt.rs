@@ -222,16 +222,33 @@ async fn a_providers_outage_causes_no_storm() {
 /// In doubt, a caller learns when the next probe is due, or that an operator has to be asked.
 #[tokio::test(start_paused = true)]
 async fn a_caller_in_doubt_learns_what_comes_next() {
+    let engine = World::new().engine();
+    in_doubt(&engine, "k").await;
+    let told = call(&engine, "k").begin().await.unwrap();
+    assert!(matches!(told, Begun::Told(Verdict::InDoubt { next: NextAction::AskOperator, .. })), "{told:?}");
+
     let world = World::new();
     let engine = world.builder().probe("pay", |_: Doubt| async { Found::Unknown }).build().unwrap();
     let id = in_doubt(&engine, "k").await;
     let told = call(&engine, "k").begin().await.unwrap();
-    assert!(matches!(told, Begun::Told(Verdict::InDoubt { next: NextAction::AskOperator, .. })));
+    let Begun::Told(Verdict::InDoubt { next: NextAction::WaitForProbe { at }, .. }) = told else { panic!("{told:?}") };
+    assert!(engine.until(at) > Millis::ZERO, "it is being asked now");
     sleep(100).await;
     let told = call(&engine, "k").begin().await.unwrap();
     assert!(matches!(told, Begun::Told(Verdict::InDoubt { next: NextAction::WaitForProbe { .. }, .. })), "{told:?}");
     assert_eq!(engine.stats().probed, 1, "asking for it has asked the probe");
     assert_eq!(state(&engine, &id).await, StateName::InDoubt);
+}
+
+/// *Applied* says that it was done, whatever class its outcome was made with.
+#[tokio::test(start_paused = true)]
+async fn what_a_probe_finds_says_its_class() {
+    let world = World::new();
+    let found = |_: Doubt| async { Found::Applied(retryable("\"paid\"")) };
+    let engine = world.builder().probe("pay", found).build().unwrap();
+    let id = in_doubt(&engine, "k").await;
+    assert_eq!(engine.probe(&id).await.unwrap(), Probed::Resolved);
+    assert_eq!(never(call(&engine, "k")).await.unwrap().value, "paid");
 }
 
 /// The owner reports while the probe is out: its word counts, and the probe's answer finds the version moved.

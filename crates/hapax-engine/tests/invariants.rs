@@ -32,7 +32,7 @@ async fn i01_one_owner() {
     }
     assert!(latest.complete(&engine, done("\"new\"")).await.unwrap().is_done());
     for ticket in tickets.iter().chain([&latest]) {
-        assert!(!ticket.reject(&engine, done("\"other\"")).await.unwrap().is_done());
+        assert!(!ticket.reject(&engine, refused("\"other\"")).await.unwrap().is_done());
     }
     assert_eq!(never(call(&engine, "k")).await.unwrap().value, "new");
 }
@@ -87,7 +87,7 @@ async fn i04_answers_do_not_change() {
         let _ = ticket.complete(&engine, done("\"other\"")).await.unwrap();
         let _ = ticket.fail(&engine, retryable("no")).await.unwrap();
         let _ = ticket.release(&engine, Release::NoEffect).await.unwrap();
-        let _ = engine.reject(&ticket.id(), ticket.token(), done("\"no\"")).await.unwrap();
+        let _ = engine.reject(&ticket.id(), ticket.token(), refused("\"no\"")).await.unwrap();
         engine.sweep().await.unwrap();
         for engine in [&engine, &world.engine()] {
             assert_eq!(never(call(engine, "k")).await.unwrap().value, "given", "hour {hour}");
@@ -279,7 +279,7 @@ async fn i13_everything_is_bounded() {
         let ticket = begin(call(&engine, &format!("k{number}")).effect(effect)).await;
         match number % 4 {
             0 => assert!(ticket.complete(&engine, done("1")).await.unwrap().is_done()),
-            1 => assert!(ticket.reject(&engine, done("1")).await.unwrap().is_done()),
+            1 => assert!(ticket.reject(&engine, refused("1")).await.unwrap().is_done()),
             2 => assert!(ticket.fail(&engine, retryable("1")).await.unwrap().is_done()),
             _ => assert!(ticket.release(&engine, Release::NoEffect).await.unwrap().is_done()),
         }
@@ -333,7 +333,7 @@ async fn every_step_survives_a_lost_answer() {
             world.faulty.script(fault);
             let ended = match key {
                 "complete" => ticket.complete(&engine, done("1")).await,
-                "reject" => ticket.reject(&engine, done("1")).await,
+                "reject" => ticket.reject(&engine, refused("1")).await,
                 "fail" => ticket.fail(&engine, retryable("1")).await,
                 _ => ticket.release(&engine, Release::NoEffect).await,
             };

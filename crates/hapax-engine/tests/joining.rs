@@ -55,7 +55,7 @@ async fn a_joined_final_failure_is_a_replay() {
     let owner = begin(call(&engine, "k")).await;
     let waits = waiter(call(&engine, "k"));
     waiting(&engine, 1).await;
-    assert!(owner.reject(&engine, done("card refused")).await.unwrap().is_done());
+    assert!(owner.reject(&engine, refused("card refused")).await.unwrap().is_done());
     let told = waits.await.unwrap();
     assert!(matches!(told, Err(OnceError::Rejected { message, joined: true, .. }) if message == "card refused"));
 }

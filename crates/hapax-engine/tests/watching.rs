@@ -50,7 +50,7 @@ async fn each_transition_is_one_event() {
     let ticket = begin(call(&engine, "failed")).await;
     assert!(ticket.fail(&engine, retryable("no")).await.unwrap().is_done());
     let ticket = begin(call(&engine, "failed")).await;
-    assert!(ticket.reject(&engine, done("never")).await.unwrap().is_done());
+    assert!(ticket.reject(&engine, refused("never")).await.unwrap().is_done());
     assert_eq!(
         story(&engine, "failed"),
         [(Begin, Absent, Pending), (Fail, Pending, Open), (Begin, Open, Pending), (Reject, Pending, Rejected)]
@@ -121,7 +121,7 @@ async fn every_state_is_explained_with_advice() {
     assert!(pay(call(&engine, "committed"), "v").await.is_ok());
     assert_eq!(explained("committed").await, (StateName::Committed, Advice::Replays, true));
     let rejected = begin(call(&engine, "rejected")).await;
-    assert!(rejected.reject(&engine, done("no")).await.unwrap().is_done());
+    assert!(rejected.reject(&engine, refused("no")).await.unwrap().is_done());
     assert_eq!(explained("rejected").await, (StateName::Rejected, Advice::Replays, true));
     let _stale = begin(call(&engine, "stale").effect(Effect::Compensatable)).await;
     sleep(61_000).await;

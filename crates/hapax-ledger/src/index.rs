@@ -353,11 +353,6 @@ impl Index {
         shard.insert(slot);
     }
 
-    /// The keys of one shard; `None` behind the last.
-    pub(crate) fn keys_of_shard(&self, number: usize) -> Option<Vec<Key>> {
-        Some(self.shards.get(number)?.read().iter().map(Slot::key).collect())
-    }
-
     /// After recovery: the slots whose records have to be read again, because they are live or in lists.
     pub(crate) fn unread(&self) -> Vec<Slot> {
         let mut unread = Vec::new();

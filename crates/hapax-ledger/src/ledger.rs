@@ -167,10 +167,6 @@ impl Ledger {
         &self.recovered
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
-    }
-
     pub fn status(&self) -> Status {
         let shared = &self.shared;
         let counters = &shared.counters;

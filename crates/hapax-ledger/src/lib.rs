@@ -18,7 +18,6 @@ mod clock;
 pub mod disk;
 mod entry;
 mod error;
-mod every;
 mod feed;
 mod frame;
 mod front;

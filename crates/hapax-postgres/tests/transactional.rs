@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Body, Effect, Id, Millis, Nonce, Outcome, OutcomeClass, Policy, Preset, Recorded, Replay, Tag, Verdict,
+    Effect, Id, Millis, Nonce, Outcome, Policy, Preset, Recorded, Replay, Tag, Verdict,
     command::{Admit, Begin},
     record::About,
 };
@@ -124,7 +124,7 @@ async fn a_refusal_for_good_is_given_again_once_it_is_committed() {
 }
 
 pub(crate) fn refusal() -> Outcome {
-    Outcome::new(OutcomeClass::FinalFailure, Body::Inline("no money".into()))
+    Outcome::refusal("no money")
 }
 
 pub(crate) fn is_refusal(replay: &Replay) -> bool {

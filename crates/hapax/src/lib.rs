@@ -47,8 +47,9 @@ use std::{ops::Deref, sync::Arc};
 pub use hapax_queue as queue;
 
 pub use hapax_core::{
-    Body, Effect, Honoured, Id, Millis, Nonce, Outcome, OutcomeClass, Payload, Policy, Preset, Recorded, RefusalReason,
-    Replay, Span, StateName, Token, Verdict, Version, command, group, identity, memo, plan, policy,
+    Body, Effect, Honoured, Id, Millis, NextAction, Nonce, Outcome, OutcomeClass, Payload, Policy, Preset, Recorded,
+    RefusalReason, Replay, Span, Stamp, StateName, Token, Verdict, Version, command, group, identity, memo, plan,
+    policy,
 };
 pub use hapax_engine::{
     Activity, ActivityError, ActivityStream, Answered, BeatError, BeatSession, Carrier, Compensations, DeadLetter,

@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use hapax_core::{Effect, Id, Millis, Outcome, OutcomeClass, Policy, Preset, StateName};
+use hapax_core::{Effect, Id, Millis, Outcome, Policy, Preset, StateName};
 use hapax_engine::{
     Begun, Call, Classified, Engine, EngineBuilder, OnceDone, OnceError, SeededEntropy, Settings, Ticket, Turn,
 };
@@ -45,8 +45,12 @@ pub fn done(text: &'static str) -> Outcome {
     Outcome::success(text)
 }
 
+pub fn refused(text: &'static str) -> Outcome {
+    Outcome::refusal(text)
+}
+
 pub fn retryable(text: &'static str) -> Outcome {
-    Outcome::new(OutcomeClass::RetryableFailure, hapax_core::Body::Inline(text.into()))
+    Outcome::retryable(text)
 }
 
 pub type Failed = Classified<String>;

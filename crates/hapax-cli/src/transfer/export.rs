@@ -1,13 +1,13 @@
 use std::{
     fs::File,
     io::{BufWriter, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use data_encoding::BASE64;
-use hapax::{Ledger, Store};
+use hapax::{Id, Stamp, Store};
 use hapax_engine::{SystemWallClock, WallClock as _};
-use hapax_store::{Kind, codec, wire};
+use hapax_store::{Changes, Kind, codec, wire};
 use serde_json::json;
 
 use super::{
@@ -18,33 +18,35 @@ use super::{
 };
 use crate::{failure::Failure, store};
 
-/// Write all operations of a store into a file, with their answers. No process may be using it.
+/// Write all operations of a store into a file, with their answers. No process may be writing to it meanwhile.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
     /// The file to write; it must not be there yet
     file: PathBuf,
-    /// The store: `file:DIRECTORY`
+    /// The store to read
     #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT)]
     store: String,
+    /// The directory beside a store that is not a file: there lies the secret
+    #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = store::DATA)]
+    data: PathBuf,
     /// One JSON object instead of words
     #[arg(long)]
     json: bool,
 }
 
+/// So many records are asked for at once.
+const AT_ONCE: usize = 1_000;
+
 #[derive(Default)]
 struct Counts {
     operations: u64,
     bodies: u64,
-    /// Groups, beats, plans and memos.
+    /// Groups, tasks, beats, plans and memos.
     left_out: u64,
 }
 
 pub(crate) async fn run(export: Export) -> Result<(), Failure> {
-    let opened = store::open(&export.store, Path::new(store::DATA)).await?;
-    let Some(ledger) = opened.ledger.clone() else {
-        let rule = "only a `file:` store can say what it holds; export from the directory".to_owned();
-        return Err(Failure::Flag("--store", rule));
-    };
+    let opened = store::open(&export.store, &export.data).await?;
     let wrong = file_failed(&export.file);
     // Beside, and moved when it is whole: half an export is none.
     let beside = export.file.with_extension("part");
@@ -53,7 +55,7 @@ pub(crate) async fn run(export: Export) -> Result<(), Failure> {
     }
     let file = File::create(&beside).map_err(&wrong)?;
     let secret = secret_of(opened.directory.as_ref())?;
-    let written = write(&ledger, secret, BufWriter::new(file), &wrong).await;
+    let written = write(&*opened.store, secret, BufWriter::new(file), &wrong).await;
     let counts = match written {
         Ok((counts, file)) => {
             let file = file.into_inner().map_err(|error| wrong(error.into_error()))?;
@@ -68,7 +70,7 @@ pub(crate) async fn run(export: Export) -> Result<(), Failure> {
     };
     if counts.left_out > 0 {
         eprintln!(
-            "hapax: warning: {} groups, beats, plans and memos were left out; an export holds operations only",
+            "hapax: warning: {} groups, tasks, beats, plans and memos were left out; an export holds operations only",
             counts.left_out
         );
     }
@@ -84,27 +86,40 @@ pub(crate) async fn run(export: Export) -> Result<(), Failure> {
 }
 
 async fn write<W: Write>(
-    ledger: &Ledger,
+    store: &dyn Store,
     secret: Option<String>,
     to: W,
     wrong: &impl Fn(std::io::Error) -> Failure,
 ) -> Result<(Counts, W), Failure> {
-    let store: &dyn Store = ledger;
     let mut lines = Writer::new(to);
     let mut counts = Counts::default();
-    let now = store.now().map(|now| now.0);
+    let began = now(store).await?;
     let head =
-        json!({ "hapax_export": VERSION, "wall_ms": SystemWallClock.now().0, "store_ms": now, "secret": secret });
+        json!({ "hapax_export": VERSION, "wall_ms": SystemWallClock.now().0, "store_ms": began.0, "secret": secret });
     lines.line(&head).map_err(wrong)?;
     let mut progress = Progress::new("exported");
-    let mut number = 0;
-    while let Some(part) = ledger.part(number).map_err(failed(store))? {
-        number += 1;
-        for change in part {
+    let mut cursor = None;
+    loop {
+        let page = store.changes(cursor.as_ref(), AT_ONCE).await.map_err(failed(store))?;
+        let Changes::Page { items, next } = page else { return Err(busy(store)) };
+        if items.is_empty() {
+            break;
+        }
+        cursor = Some(next);
+        for change in items {
+            // Half of an export from before a write and half from after it would be of no moment at all.
+            if change.snapshot.stamp > began.plus(store.clock_error()) {
+                return Err(busy(store));
+            }
             let Some(envelope) = &change.snapshot.record else { continue };
-            if envelope.kind != Kind::OPERATION {
-                counts.left_out += 1;
-                continue;
+            match envelope.kind {
+                Kind::OPERATION => {}
+                // Who sweeps, and which secret the processes share: that is the store's own.
+                Kind::CLAIM | Kind::MARK => continue,
+                _ => {
+                    counts.left_out += 1;
+                    continue;
+                }
             }
             let unreadable = |why: String| Failure::Store { url: store.name(), why };
             let record = codec::open(envelope).map_err(|error| unreadable(format!("{}: {error}", change.id)))?;
@@ -134,4 +149,18 @@ async fn write<W: Write>(
     let end = json!({ "end": true, "operations": counts.operations, "bodies": counts.bodies });
     lines.line(&end).map_err(wrong)?;
     Ok((counts, lines.finish().map_err(wrong)?))
+}
+
+/// Every answer of a store tells its time, also that nothing is known of an id.
+pub(super) async fn now(store: &dyn Store) -> Result<Stamp, Failure> {
+    match store.now() {
+        Some(now) => Ok(now),
+        None => Ok(store.get(&Id([0; 32])).await.map_err(failed(store))?.now),
+    }
+}
+
+fn busy(store: &dyn Store) -> Failure {
+    let why = "somebody writes to it, so that the export would be of no one moment; stop the daemons and gateways that use \
+               it, and export again [HX0142]";
+    Failure::Store { url: store.name(), why: why.to_owned() }
 }

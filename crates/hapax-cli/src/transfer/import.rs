@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{
+    export::now,
     failed, file_failed,
     line::{BadLine, Reader, VERSION},
     progress::Progress,
@@ -30,6 +31,9 @@ pub(crate) struct Import {
     /// The store to fill; no daemon may be using its directory
     #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT)]
     store: String,
+    /// The directory beside a store that is not a file: there lies the secret
+    #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = store::DATA)]
+    data: PathBuf,
     /// Look at the whole file and say what is in it; nothing is written
     #[arg(long)]
     check: bool,
@@ -78,9 +82,9 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
         println!("{}: whole, {} operations", path.display(), head.operations);
         return Ok(());
     }
-    let opened = store::open(&import.store, Path::new(store::DATA)).await?;
+    let opened = store::open(&import.store, &import.data).await?;
     let target = Arc::clone(&opened.store);
-    fits(&head, &*target, opened.directory.as_ref(), import.accept_clocks)?;
+    fits(&head, &*target, opened.directory.as_ref(), import.accept_clocks).await?;
     let audit = match &opened.directory {
         None => None,
         Some(directory) => Some(Audit::open(directory).map_err(hapax_server::ServerError::from)?.0),
@@ -178,7 +182,12 @@ impl Item {
 }
 
 /// Whether the records mean the same here as where they come from.
-fn fits(head: &Head, target: &dyn Store, directory: Option<&PathBuf>, accept_clocks: bool) -> Result<(), Failure> {
+async fn fits(
+    head: &Head,
+    target: &dyn Store,
+    directory: Option<&PathBuf>,
+    accept_clocks: bool,
+) -> Result<(), Failure> {
     let here = secret_of(directory)?;
     if let (Some(there), Some(here)) = (&head.secret, &here)
         && there != here
@@ -190,7 +199,8 @@ fn fits(head: &Head, target: &dyn Store, directory: Option<&PathBuf>, accept_clo
     if head.secret.is_some() && here.is_none() {
         eprintln!("hapax: warning: this store has no directory; run it with the secret of the store that was exported");
     }
-    let (Some(there), Some(now)) = (head.store, target.now()) else { return Ok(()) };
+    let Some(there) = head.store else { return Ok(()) };
+    let now = now(target).await?;
     // How far each store's time is from the wall's.
     let ahead = |store: u64, wall: u64| i128::from(store) - i128::from(wall);
     let difference = ahead(now.0, SystemWallClock.now().0) - ahead(there, head.wall);

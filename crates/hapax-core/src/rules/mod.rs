@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use crate::{
     BodyId, Millis, Stamp, Token, Version, WallMillis,
-    command::{Command, Done, Reply},
+    command::{Command, Done, Refused, Reply},
     event::{Cause, Event},
     policy::Policy,
     record::{Attempt, End, PAST_KEPT, Past, Record, State, StateName},
@@ -74,8 +74,12 @@ pub struct Step {
 ///
 /// The command may be given or lent: it is said again when a swap conflicts.
 pub fn apply(policy: &Policy, current: Current<'_>, command: impl Borrow<Command>, moment: Moment) -> Step {
+    let command = command.borrow();
+    if let Some(class) = command.wrong_class() {
+        return Step::answer(Reply::Refused(Refused::WrongClass(class)));
+    }
     let before = Before::of(current, moment.now);
-    let mut step = match command.borrow() {
+    let mut step = match command {
         Command::Begin(begin) => begin::begin(policy, &before, begin, moment),
         Command::Start { token } => lease::start(&before, *token),
         Command::Renew { token, lease } => lease::renew(policy, &before, *token, *lease, moment),

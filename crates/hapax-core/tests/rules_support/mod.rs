@@ -57,6 +57,10 @@ pub fn success(what: u8) -> Outcome {
     Outcome::success(vec![what])
 }
 
+pub fn refusal(what: u8) -> Outcome {
+    Outcome::refusal(vec![what])
+}
+
 pub fn failure(class: OutcomeClass, what: u8) -> Outcome {
     Outcome { class, ..success(what) }
 }
@@ -102,7 +106,7 @@ pub fn complete(token: Token, what: u8) -> Command {
 }
 
 pub fn reject(token: Token, what: u8) -> Command {
-    Command::Reject { token, outcome: failure(OutcomeClass::FinalFailure, what) }
+    Command::Reject { token, outcome: refusal(what) }
 }
 
 pub fn fail(token: Token, what: u8) -> Command {

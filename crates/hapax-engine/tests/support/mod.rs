@@ -9,8 +9,8 @@ use hapax_engine::{Engine, EngineBuilder};
 use hapax_store::{Clock, FaultyStore, MemoryStore, Plan, Snapshot, Store};
 
 pub use hapax_testkit::stories::{
-    Failed, Given, Mood, Observed, SECOND, TestClock, UNSAFE, begin, call, done, id, never, pay, policy, retryable,
-    seeded, settings, sleep, soon, state, ticket,
+    Failed, Given, Mood, Observed, SECOND, TestClock, UNSAFE, begin, call, done, id, never, pay, policy, refused,
+    retryable, seeded, settings, sleep, soon, state, ticket,
 };
 
 /// One store with all its layers.

@@ -1,6 +1,6 @@
 //! What the engine says, as an answer.
 
-use hapax_core::{Id, Millis, NextAction, RefusalReason, Stamp, Verdict};
+use hapax_core::{Id, Millis, NextAction, RefusalReason, Verdict};
 use hapax_engine::{Begun, EngineError};
 
 use super::{Answer, Guard};
@@ -89,8 +89,7 @@ impl Guard {
                       happen twice";
         match next {
             NextAction::WaitForProbe { at } => {
-                let wall = self.inner.engine.wall_of(at).0.saturating_sub(self.inner.engine.wall_of(Stamp(0)).0);
-                Problem::new(Code::InDoubt, NextStep::Wait, detail).retry_after(Millis(wall))
+                Problem::new(Code::InDoubt, NextStep::Wait, detail).retry_after(self.inner.engine.until(at))
             }
             NextAction::AskOperator => Problem::new(Code::InDoubt, NextStep::AskOperator, detail),
         }

@@ -156,7 +156,7 @@ async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax
             Ok((id, key_hash, Told::JoinedFailure, Ok(answer(&ActivityVerdicts::JoinedFailure(given)))))
         }
         Begun::Told(verdict) => {
-            let (told, problem) = refused_because(&verdict, in_turn.as_ref()).await;
+            let (told, problem) = refused_because(&app.engine, &verdict, in_turn.as_ref()).await;
             Ok((id, key_hash, told, Err(problem.about(id))))
         }
         // A ticket came as a claim.

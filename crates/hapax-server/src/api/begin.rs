@@ -1,7 +1,7 @@
 use hapax_core::{
     Effect, Fingerprint, Id, Millis, NextAction, Nonce, Recorded, Verdict, group::WhyNot, identity::Scheme,
 };
-use hapax_engine::{Begun, Call, GroupError, Ticket, Told, Wait, downstream_key};
+use hapax_engine::{Begun, Call, Engine, GroupError, Ticket, Told, Wait, downstream_key};
 use http::StatusCode;
 use serde_json::value::RawValue;
 
@@ -133,7 +133,7 @@ async fn ask(app: &App, caller: &Caller, surface: &str, call: Call, nonce: Optio
             (Told::JoinedFailure, Verdicts::JoinedFailure(given))
         }
         Begun::Told(verdict) => {
-            let (told, problem) = refused_because(&verdict, in_turn.as_ref()).await;
+            let (told, problem) = refused_because(&app.engine, &verdict, in_turn.as_ref()).await;
             return Ok((id, key_hash, told, Err(problem.about(id))));
         }
     };
@@ -282,8 +282,8 @@ pub(crate) fn nonce_of(hex: &str) -> Result<Nonce, Problem> {
 }
 
 /// As [`refused`], with the reason of the group of the call where that is another than a newer turn.
-pub(crate) async fn refused_because(verdict: &Verdict, in_turn: Option<&Call>) -> (Told, Problem) {
-    let (told, problem) = refused(verdict);
+pub(crate) async fn refused_because(engine: &Engine, verdict: &Verdict, in_turn: Option<&Call>) -> (Told, Problem) {
+    let (told, problem) = refused(engine, verdict);
     let (Verdict::Fenced, Some(call)) = (verdict, in_turn) else { return (told, problem) };
     match call.why_fenced().await {
         Ok(Some(GroupError::Refused { why: WhyNot::Superseded { .. }, .. }) | None) | Err(_) => (told, problem),
@@ -291,7 +291,7 @@ pub(crate) async fn refused_because(verdict: &Verdict, in_turn: Option<&Call>) -
     }
 }
 
-fn refused(verdict: &Verdict) -> (Told, Problem) {
+fn refused(engine: &Engine, verdict: &Verdict) -> (Told, Problem) {
     let conflict =
         |code, title, detail: &'static str, next| Problem::new(StatusCode::CONFLICT, code, title, detail, next);
     match verdict {
@@ -312,8 +312,8 @@ fn refused(verdict: &Verdict) -> (Told, Problem) {
             let problem = conflict("HX0006", "Whether it happened is unknown", detail, Next::AskOperator);
             let problem = problem.verdict("in_doubt").new_key(false);
             match next {
-                NextAction::WaitForProbe { .. } => {
-                    (Told::InDoubt, Problem { next: Next::RetrySameKey, ..problem }.after(Millis::from_secs(10)))
+                NextAction::WaitForProbe { at } => {
+                    (Told::InDoubt, Problem { next: Next::RetrySameKey, ..problem }.after(engine.until(*at)))
                 }
                 NextAction::AskOperator => (Told::InDoubt, problem),
             }

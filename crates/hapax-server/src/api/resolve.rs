@@ -90,11 +90,11 @@ fn resolution(
 ) -> Result<(Resolution, &'static str), Problem> {
     match (wanted, posture) {
         (ResolutionWire::Committed, None) => {
-            let outcome = outcome(wire.unwrap_or_default(), &[OutcomeClass::Success])?;
+            let outcome = outcome(wire.unwrap_or_default(), OutcomeClass::Success, OutcomeClass::completes)?;
             Ok((Resolution::Committed(outcome), "committed"))
         }
         (ResolutionWire::Rejected, None) => {
-            let outcome = outcome(wire.unwrap_or_default(), &[OutcomeClass::FinalFailure])?;
+            let outcome = outcome(wire.unwrap_or_default(), OutcomeClass::FinalFailure, OutcomeClass::rejects)?;
             Ok((Resolution::Rejected(outcome), "rejected"))
         }
         (ResolutionWire::Open, Some(posture)) if wire.is_none() => {

@@ -90,17 +90,18 @@ async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> R
         }
         Name::Complete => {
             let said: FinishRequest = json(headers, body, limits).await?;
-            (said.token, Said::Complete(outcome(said.outcome, &[OutcomeClass::Success])?))
+            let outcome = outcome(said.outcome, OutcomeClass::Success, OutcomeClass::completes)?;
+            (said.token, Said::Complete(outcome))
         }
         Name::Reject => {
             let said: FinishRequest = json(headers, body, limits).await?;
-            let classes = [OutcomeClass::FinalFailure, OutcomeClass::RetryableFailure];
-            (said.token, Said::Reject(outcome(said.outcome, &classes)?))
+            let outcome = outcome(said.outcome, OutcomeClass::FinalFailure, OutcomeClass::rejects)?;
+            (said.token, Said::Reject(outcome))
         }
         Name::Fail => {
             let said: FailRequest = json(headers, body, limits).await?;
-            let classes = [OutcomeClass::RetryableFailure, OutcomeClass::Unknown];
-            (said.token, Said::Fail(outcome(said.outcome, &classes)?))
+            let outcome = outcome(said.outcome, OutcomeClass::RetryableFailure, OutcomeClass::fails)?;
+            (said.token, Said::Fail(outcome))
         }
         Name::Release => {
             let said: ReleaseRequest = json(headers, body, limits).await?;
@@ -145,14 +146,19 @@ async fn read(app: &App, name: Name, headers: &http::HeaderMap, body: Sent) -> R
     })
 }
 
-/// The first class is what is meant where none is named.
-pub(super) fn outcome(wire: OutcomeWire, classes: &[OutcomeClass]) -> Result<Outcome, Problem> {
-    let usual = classes.first().copied().unwrap_or(OutcomeClass::Success);
+/// `usual` is meant where no class is named. The rules would refuse what does not fit as well, but only of a record that the
+/// caller may see: asked first, the answer is the same for everybody.
+pub(super) fn outcome(
+    wire: OutcomeWire,
+    usual: OutcomeClass,
+    fits: impl Fn(OutcomeClass) -> bool,
+) -> Result<Outcome, Problem> {
     let outcome = wire.into_outcome(usual).map_err(|error| Problem::bad_request(error.to_string()))?;
-    if !classes.contains(&outcome.class) {
-        return Err(Problem::bad_request("`class` does not go with this endpoint; leave it out, or use another one"));
-    }
-    Ok(outcome)
+    if fits(outcome.class) { Ok(outcome) } else { Err(wrong_class()) }
+}
+
+fn wrong_class() -> Problem {
+    Problem::bad_request("`class` does not go with this endpoint; leave it out, or use another one")
 }
 
 async fn with_ticket(app: &App, ticket: &Ticket, said: Said) -> Result<Stepped, EngineError> {
@@ -238,6 +244,7 @@ pub(crate) fn told(id: &Id, stepped: Stepped, has_outcome: bool) -> Result<Reply
             let detail = "the operation is in no state in which this can be said";
             conflict("HX0079", "Not in this state", detail, Next::Stop)
         }
+        Stepped::Refused(Refused::WrongClass(_)) => Err(wrong_class()),
         Stepped::Refused(Refused::BlankReason) => Err(Problem::bad_request("`reason` is blank; say why")),
         Stepped::Refused(Refused::AlreadyStarted) => {
             let detail = "it had started; give it back with `why` = `no_effect` if nothing happened, otherwise fail it";
