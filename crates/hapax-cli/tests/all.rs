@@ -15,6 +15,7 @@ mod gateway_http2_upstream;
 mod gateway_killed;
 mod gateway_once;
 mod gateway_protocols;
+mod gateway_renamed;
 mod gateway_slow;
 mod gateway_smuggling;
 mod gateway_streams;

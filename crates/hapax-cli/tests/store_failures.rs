@@ -10,7 +10,7 @@ use std::{
 
 use hapax_testkit::Redis;
 
-use crate::support::{Daemon, Dir, Reply, Start, Upstream, post, until};
+use crate::support::{Conn, Daemon, Dir, Reply, Start, Upstream, post, request, until};
 
 const CALLERS: usize = 30;
 
@@ -44,7 +44,7 @@ fn says_what_an_operator_needs(line: &str, redis: &Redis) {
     for word in [server.as_str(), "check that it runs", "HX0008"] {
         assert!(line.contains(word), "{word}: {line}");
     }
-    assert!(line.contains("`get`") || line.contains("`swap`"), "{line}");
+    assert!(["`get`", "`swap`", "`usage`", "`changes`", "`scan`"].iter().any(|call| line.contains(call)), "{line}");
     assert!(!line.contains("hush") && !line.contains("order-"), "{line}");
 }
 
@@ -111,5 +111,44 @@ fn gateway_routes_of_a_daemon_say_it_in_the_daemons_log() {
     let line: serde_json::Value = serde_json::from_str(&of_the_store(daemon.said())[0]).unwrap();
     assert_eq!((&line["event"], &line["level"]), (&"store_failed".into(), &"warn".into()), "{line}");
     says_what_an_operator_needs(&line["error"].to_string(), &redis);
+    assert!(!daemon.said().join("\n").contains("hush"), "{:?}", daemon.said());
+}
+
+/// Whatever is asked of the daemon: a begin, a list, one operation, the page, a change that our own layer guards.
+#[test]
+fn a_daemon_whose_store_is_gone_says_so_whatever_was_asked() {
+    let operation = "00".repeat(32);
+    let guarded_change = [("Idempotency-Key", "order-1"), ("Content-Type", "application/json")];
+    let requests = [
+        request(
+            "POST",
+            "/v1/operations:begin",
+            &[("Content-Type", "application/json")],
+            r#"{"surface":"pay","key":"order-1"}"#,
+        ),
+        request("GET", "/v1/operations", &[], ""),
+        request("GET", &format!("/v1/operations/{operation}"), &[], ""),
+        request("GET", "/", &[], ""),
+        request(
+            "POST",
+            &format!("/v1/operations/{operation}:resolve"),
+            &guarded_change,
+            r#"{"version":1,"resolution":"committed","reason":"seen"}"#,
+        ),
+    ];
+    let ((mut redis, url), dir) = (guarded(), Dir::new());
+    let daemon = Daemon::start_with(&dir, &[], &[("HAPAX_STORE", &url)]);
+    let address = daemon.url("hapax serve on").unwrap().strip_prefix("http://").unwrap().parse().unwrap();
+    redis.kill();
+    for asked in requests {
+        let before = of_the_store(daemon.said()).len();
+        let answer = Conn::to(address).send(asked.replace("shop.example", "127.0.0.1")).answer();
+        assert_eq!(answer.status, 503, "{asked}\n{}", answer.text());
+        assert!(!answer.text().contains(&redis.port().to_string()), "{}", answer.text());
+        until("the log to say so", || of_the_store(daemon.said()).len() > before);
+        says_what_an_operator_needs(of_the_store(daemon.said()).last().unwrap(), &redis);
+        // A second later there may be another line.
+        thread::sleep(Duration::from_millis(1_100));
+    }
     assert!(!daemon.said().join("\n").contains("hush"), "{:?}", daemon.said());
 }

@@ -1,9 +1,15 @@
 //! A request that is ours to run: connection, begin, send, record, answer.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
+use bytes::Bytes;
+use hapax_core::Millis;
 use hapax_engine::in_place;
-use hapax_http::{Asking, Begin, Code, Peek, Running, is_stream};
+use hapax_http::{Asking, Begin, Code, NextStep, Peek, Problem, Running, is_stream};
 use http::{Response, Version, request, response};
 use tokio::time::timeout;
 
@@ -11,17 +17,19 @@ use crate::{
     body::Out,
     buffered::Taking,
     forward::{strip_response, via},
-    gateway::not_asked,
+    gateway::{Gateway, not_asked},
     inbound::{Peer, Place, Working},
     outbound::{Failure, Taken},
     response_body::{Gathered, gather},
     resumed::Resumed,
     route::Route,
+    routing::by_other_names,
     setup::Setup,
     upstream_request::{leaves_it_clean, upstream_request},
 };
 
 pub(crate) struct Execution {
+    pub(crate) gateway: Gateway,
     pub(crate) head: request::Parts,
     pub(crate) asking: Box<Asking>,
     pub(crate) route: Arc<Route>,
@@ -42,9 +50,14 @@ pub(crate) struct Held {
 }
 
 pub(crate) async fn run(execution: Execution) -> Response<Out> {
-    let Execution { mut head, asking, route, setup, peer, held } = execution;
-    let body = asking.body().clone();
-    asking.forward(&mut head.headers);
+    let Execution { gateway, mut head, asking, route, setup, peer, held } = execution;
+    let (body, withheld) = (asking.body().clone(), asking.withheld());
+    let mut others = by_other_names(&setup.earlier, &head, &body, peer, asking.operation());
+    for other in &mut others {
+        if let Peek::Answer(answer) = other.peek(&head).await {
+            return answer.map(Out::whole);
+        }
+    }
     let (taken, begun) = match begin(asking, &head, &route).await {
         Ok(begun) => begun,
         Err(answer) => return answer.map(Out::whole),
@@ -55,9 +68,25 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
             route.pool.give_back(taken);
             return answer.map(Out::whole);
         }
-        Begin::Run(running) => Ok(running),
+        // Who has begun under another name looks after that, as this one does: so one of them sees the other.
+        Begin::Run(running) => {
+            let other = taken_by(&mut others).await;
+            if other.is_none() && gateway.is_in_force(&setup) {
+                Ok(running)
+            } else {
+                route.pool.give_back(taken);
+                running.no_effect().await;
+                return match other {
+                    Some(other) => Box::pin(told_by(other, &head, &route)).await.map(Out::whole),
+                    None => begun_anew(Renamed { gateway, head, body, route, peer, held }).await,
+                };
+            }
+        }
         Begin::Unprotected { why, .. } => Err(why),
     };
+    for name in withheld {
+        head.headers.remove(name);
+    }
     let Some(mut request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
         route.pool.give_back(taken);
         let unused = begun.as_ref().is_ok_and(Running::is_first);
@@ -99,6 +128,58 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
         }
         Some(Err(broken)) => failed(running, &route, broken).await.map(Out::whole),
     }
+}
+
+/// The first that somebody has begun.
+async fn taken_by(others: &mut Vec<Box<Asking>>) -> Option<Box<Asking>> {
+    for place in 0..others.len() {
+        if !others.get(place)?.is_free().await {
+            return Some(others.swap_remove(place));
+        }
+    }
+    None
+}
+
+/// What became of a request that was begun under another name.
+async fn told_by(mut other: Box<Asking>, head: &request::Parts, route: &Route) -> hapax_http::Answer {
+    match other.peek(head).await {
+        Peek::Answer(answer) => answer,
+        // It was given back meanwhile.
+        Peek::Begin => changed(route),
+    }
+}
+
+/// A request that was begun and given back, since its routes had just gone out of force.
+struct Renamed {
+    gateway: Gateway,
+    head: request::Parts,
+    body: Bytes,
+    route: Arc<Route>,
+    peer: Peer,
+    held: Held,
+}
+
+/// From the start, as the routes in force have it.
+fn begun_anew(renamed: Renamed) -> Pin<Box<dyn Future<Output = Response<Out>> + Send>> {
+    Box::pin(async move {
+        let Renamed { gateway, head, body, route, peer, held } = renamed;
+        let setup = gateway.setup();
+        let Some((route, mut asking)) = setup.routing.question(&head, &body, peer) else {
+            return changed(&route).map(Out::whole);
+        };
+        if let Peek::Answer(answer) = asking.peek(&head).await {
+            return answer.map(Out::whole);
+        }
+        run(Execution { gateway, head, asking, route, setup, peer, held }).await
+    })
+}
+
+/// Nothing was sent: whoever asks again is told by the routes that are in force then.
+fn changed(route: &Route) -> hapax_http::Answer {
+    let detail = "the gateway was told of other routes at this moment; send the request again with the same key";
+    route
+        .guard
+        .problem(&Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail).retry_after(Millis::from_secs(1)))
 }
 
 /// The request sent, and its answer as far as it has to be known before it goes on.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hapax_engine::{SystemWallClock, WallClock as _, in_place};
+use hapax_engine::in_place;
 use hapax_http::{Asked, Code, Guard, Look, NextStep, Peek, Problem};
 use http::{HeaderValue, Request, Response, header, request};
 use hyper::body::Incoming;
@@ -26,6 +26,7 @@ use crate::{
     refusal::refusal,
     request_body::{self, Why},
     route::Route,
+    routing,
     setup::Setup,
     tenant::Whose,
     trouble::Tell,
@@ -84,9 +85,13 @@ impl Gateway {
 
     /// Puts another setup in force, and with it what it was built for: no request takes up the one without the other.
     /// Requests under way keep what they began with.
-    pub fn reload(&self, setup: Setup, and: impl FnOnce()) {
+    ///
+    /// Under other routes, surfaces or tenants a request has another name. What was begun under the one it had is still
+    /// known, so that a retry finds it.
+    pub fn reload(&self, mut setup: Setup, and: impl FnOnce()) {
         setup.trouble.tell_to(&self.shared.tell);
         let mut current = self.shared.setup.write();
+        setup.follow(&current);
         and();
         *current = Arc::new(setup);
     }
@@ -94,6 +99,10 @@ impl Gateway {
     #[must_use]
     pub fn setup(&self) -> Arc<Setup> {
         Arc::clone(&self.shared.setup.read())
+    }
+
+    pub(crate) fn is_in_force(&self, setup: &Arc<Setup>) -> bool {
+        Arc::ptr_eq(&self.shared.setup.read(), setup)
     }
 
     /// Tells the operator, once, of tenants that are not as well known as they should be.
@@ -116,7 +125,7 @@ impl Gateway {
         if let Some(refused) = refused(&head) {
             return refused.map(Out::whole);
         }
-        let Some(route) = setup.route(&head.method, &head.uri) else {
+        let Some(route) = setup.routing.route(&head.method, &head.uri) else {
             let detail = "this place outside is not on the gateway's list; name it under [egress] [HX0058]";
             return refusal(Code::EgressRefused, detail).map(Out::whole);
         };
@@ -136,7 +145,7 @@ impl Gateway {
             Look::Pass => return in_place(|| pass::through(head, body, route, &setup, peer)).await,
             Look::Buffer { most } => most,
         };
-        let tenant = match setup.whose.tenant(&head.headers, &head.uri, peer, SystemWallClock.now().0 / 1_000) {
+        let tenant = match setup.routing.tenant(&head, peer) {
             Ok(tenant) => tenant,
             Err(_) if route.guard.only_notes(&head, "no credential") => {
                 return in_place(|| pass::through(head, body, route, &setup, peer)).await;
@@ -157,11 +166,7 @@ impl Gateway {
         if route.reauthorizes {
             head.extensions.insert(peer);
         }
-        let caller = route.caller(tenant, &head.method, &head.uri);
-        let caller = match activity {
-            Some(activity) => caller.activity(activity),
-            None => caller,
-        };
+        let caller = routing::caller(route, tenant, &head, activity);
         let mut asking = match route.guard.ask(&head, read.bytes, &caller) {
             Asked::Ask(asking) => asking,
             Asked::Answer(answer) => return answer.map(Out::whole),
@@ -172,7 +177,8 @@ impl Gateway {
         }
         let Ok(place) = answering.place() else { return crowded(&route.guard).map(Out::whole) };
         let held = Held { _working: self.shared.live.working(), _place: place, _taking: read.taking };
-        let execution = Execution { head, asking, route: Arc::clone(route), setup: Arc::clone(&setup), peer, held };
+        let (gateway, route, setup) = (self.clone(), Arc::clone(route), Arc::clone(&setup));
+        let execution = Execution { gateway, head, asking, route, setup, peer, held };
         Outlive::new(|| execute::run(execution)).await
     }
 }

@@ -28,6 +28,7 @@ mod request_body;
 mod response_body;
 mod resumed;
 mod route;
+mod routing;
 mod setup;
 mod tenant;
 mod timed;

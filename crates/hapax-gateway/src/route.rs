@@ -47,6 +47,22 @@ const BUSINESS_KEY: HeaderName = HeaderName::from_static("hapax-business-key");
 const OURS: [HeaderName; 5] = [RUN, NODE, ORDINAL, ACTION, BUSINESS_KEY];
 
 impl Route {
+    /// The same, under the policy of now when others come to be in force.
+    pub(crate) fn as_it_was(&self) -> Self {
+        Self {
+            pattern: self.pattern.clone(),
+            guard: self.guard.as_it_was(),
+            protect: self.protect,
+            reauthorizes: self.reauthorizes,
+            pool: Arc::clone(&self.pool),
+            first_byte: self.first_byte,
+            whole: self.whole,
+            host: self.host,
+            prefix: self.prefix.clone(),
+            outside: self.outside.clone(),
+        }
+    }
+
     /// The activity that a request is, where it is one: a call outside that names its run and node. An error says what
     /// about it cannot be read.
     pub(crate) fn activity(&self, head: &request::Parts) -> Result<Option<ActivityOf>, &'static str> {

@@ -2,22 +2,16 @@
 
 use std::sync::Arc;
 
-use http::{Method, Uri};
-
 use crate::{
-    buffered::Room, config::Upstream, forward::Forwarder, outbound::Pool, route::Route, tenant::Whose,
-    trouble::Trouble, upload::Pacing,
+    buffered::Room, config::Upstream, forward::Forwarder, outbound::Pool, routing::Routing, trouble::Trouble,
+    upload::Pacing,
 };
 
 #[derive(Debug)]
 pub struct Setup {
-    /// In the order of the file; the first that matches is it.
-    pub(crate) routes: Vec<Arc<Route>>,
-    /// For what no route matches.
-    pub(crate) otherwise: Arc<Route>,
-    /// Fixed places outside, by name.
-    pub(crate) egress: Vec<(String, Arc<Route>)>,
-    pub(crate) whose: Whose,
+    pub(crate) routing: Arc<Routing>,
+    /// Those before it, the latest first: a request that was begun under the name it had then is not begun again.
+    pub(crate) earlier: Vec<Arc<Routing>>,
     pub(crate) forwarder: Forwarder,
     /// How long a client may take to send a body.
     pub(crate) pacing: Pacing,
@@ -29,14 +23,14 @@ pub struct Setup {
     pub(crate) pools: Vec<(Upstream, Arc<Pool>)>,
 }
 
-/// Where outbound calls are addressed to.
-const EGRESS: &str = "/egress/";
+/// So many are remembered. A request that is retried after as many reloads has waited for a long time.
+const EARLIER: usize = 4;
 
 impl Setup {
     /// How tenants are told apart, in words.
     #[must_use]
     pub fn tenants(&self) -> String {
-        self.whose.said()
+        self.routing.whose.said()
     }
 
     /// Closes connections that lie unused, and says what was not said of the store. To be called now and then.
@@ -45,19 +39,14 @@ impl Setup {
         for (_, pool) in &self.pools {
             pool.tidy();
         }
+        for pool in self.earlier.iter().flat_map(|routing| routing.pools()) {
+            pool.tidy();
+        }
     }
 
-    /// The route of a request; none: it is addressed to a place outside that is not on the list.
-    pub(crate) fn route(&self, method: &Method, uri: &Uri) -> Option<&Arc<Route>> {
-        let path = uri.path();
-        if !self.egress.is_empty()
-            && let Some(outside) = path.strip_prefix(EGRESS)
-        {
-            let name = outside.split('/').next().unwrap_or_default();
-            return self.egress.iter().find(|(known, _)| known == name).map(|(_, route)| route);
-        }
-        let fits =
-            |route: &&Arc<Route>| route.pattern.as_ref().is_some_and(|pattern| pattern.matched(method, path).is_some());
-        Some(self.routes.iter().find(fits).unwrap_or(&self.otherwise))
+    /// Takes the place of another. To be called before the policies of the other go out of force.
+    pub(crate) fn follow(&mut self, before: &Self) {
+        let latest = Arc::new(before.routing.as_it_was());
+        self.earlier = std::iter::once(latest).chain(before.earlier.iter().cloned()).take(EARLIER).collect();
     }
 }

@@ -17,8 +17,17 @@ pub(crate) enum Found {
     Nothing,
 }
 
+/// Why there is no one key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Unfit {
+    /// What is there cannot be one, so nothing was ever recorded under it.
+    Malformed(String),
+    /// There are several, or one beside something that is none.
+    Several(String),
+}
+
 /// Looks into headers and query only: enough to see whether the body matters.
-pub(crate) fn in_head(resolved: &Resolved, head: &request::Parts) -> Result<Found, String> {
+pub(crate) fn in_head(resolved: &Resolved, head: &request::Parts) -> Result<Found, Unfit> {
     let mut carried = Carried::default();
     for source in &resolved.sources {
         match source {
@@ -39,7 +48,7 @@ pub(crate) fn in_head(resolved: &Resolved, head: &request::Parts) -> Result<Foun
 }
 
 /// Looks everywhere. Whatever carries a key has to agree; only where nothing does, one is made.
-pub(crate) fn anywhere(resolved: &Resolved, head: &request::Parts, body: &[u8]) -> Result<Found, String> {
+pub(crate) fn anywhere(resolved: &Resolved, head: &request::Parts, body: &[u8]) -> Result<Found, Unfit> {
     let in_head = in_head(resolved, head)?;
     if !resolved.key_in_body() {
         return Ok(in_head);
@@ -59,7 +68,7 @@ pub(crate) fn anywhere(resolved: &Resolved, head: &request::Parts, body: &[u8]) 
             None | Some(Value::Null) => {}
             Some(Value::String(text)) => carried.add(pointer.as_str(), text.as_bytes(), resolved)?,
             Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                return Err(format!("the idempotency key at {pointer} is not a text; send it in quotes"));
+                return Err(carried.unfit(format!("the idempotency key at {pointer} is not a text; send it in quotes")));
             }
         }
     }
@@ -69,12 +78,12 @@ pub(crate) fn anywhere(resolved: &Resolved, head: &request::Parts, body: &[u8]) 
     }
 }
 
-fn made(resolved: &Resolved, body: &[u8]) -> Result<Found, String> {
+fn made(resolved: &Resolved, body: &[u8]) -> Result<Found, Unfit> {
     for source in &resolved.sources {
         match source {
             Source::Template(template) => {
                 // From its text: a number that was read first has lost the digits that tell two long orders apart.
-                return template.key_of_json(body).map(Found::Key).map_err(|error| error.to_string());
+                return template.key_of_json(body).map(Found::Key).map_err(|error| Unfit::Malformed(error.to_string()));
             }
             Source::Automatic => return Ok(Found::Automatic),
             Source::Header(_) | Source::Query(_) | Source::Pointer(_) => {}
@@ -92,29 +101,34 @@ struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    fn add(&mut self, place: &'a str, value: &[u8], resolved: &Resolved) -> Result<(), String> {
+    fn add(&mut self, place: &'a str, value: &[u8], resolved: &Resolved) -> Result<(), Unfit> {
         if value.trim_ascii().is_empty() {
             self.blank = true;
             return Ok(());
         }
         // Bare or quoted wherever it stands: both spellings of one key are one key.
-        let key = Key::from_header(value.trim_ascii(), &resolved.grammar).map_err(|error| error.to_string())?;
+        let key = Key::from_header(value.trim_ascii(), &resolved.grammar);
+        let key = key.map_err(|error| self.unfit(error.to_string()))?;
         match &self.first {
             None => self.first = Some((place, key)),
             Some((_, known)) if *known == key => {}
             Some((first, _)) => {
                 let disagree = KeyError::Disagree { first: (*first).to_owned(), second: place.to_owned() };
-                return Err(disagree.to_string());
+                return Err(Unfit::Several(disagree.to_string()));
             }
         }
         Ok(())
     }
 
-    fn found(self) -> Result<Found, String> {
+    fn unfit(&self, why: String) -> Unfit {
+        if self.first.is_some() { Unfit::Several(why) } else { Unfit::Malformed(why) }
+    }
+
+    fn found(self) -> Result<Found, Unfit> {
         match (self.first, self.blank) {
             (Some((_, key)), _) => Ok(Found::Key(key)),
             // Whoever sends a key wants to be protected, so a blank one is not taken for none.
-            (None, true) => Err(KeyError::Empty.to_string()),
+            (None, true) => Err(Unfit::Malformed(KeyError::Empty.to_string())),
             (None, false) => Ok(Found::Nothing),
         }
     }

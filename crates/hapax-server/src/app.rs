@@ -34,6 +34,7 @@ use crate::{
     seal::Seal,
     tickets::Tickets,
     trace::{self, Here, Kind, Tracer},
+    trouble::Trouble,
 };
 
 /// Where a request came in.
@@ -64,6 +65,7 @@ pub(crate) struct App {
     /// When the store was last asked at `/readyz` what it promises.
     pub(crate) asked_promise: Mutex<Option<Instant>>,
     pub(crate) log: Log,
+    pub(crate) trouble: Arc<Trouble>,
     pub(crate) audit: Arc<Audit>,
     /// What keeps repeated changes from happening twice.
     pub(crate) once: Guard,
@@ -296,8 +298,17 @@ impl App {
         }
     }
 
-    /// What is decided, inside a span of its own where the request is traced.
+    /// What is decided. Its caller is told that the store failed, the log why.
     pub(crate) async fn answer(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
+        let answered = self.traced(name, asked).await;
+        if let Err(Problem { cause: Some(cause), .. }) = &answered {
+            self.trouble.met(cause);
+        }
+        answered
+    }
+
+    /// Inside a span of its own where the request is traced.
+    async fn traced(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
         if self.tracer.is_none() {
             return self.decided(name, asked).await;
         }

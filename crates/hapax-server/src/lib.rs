@@ -30,6 +30,7 @@ mod seal;
 mod server;
 mod tickets;
 mod trace;
+mod trouble;
 pub mod wire;
 mod words;
 

@@ -17,6 +17,7 @@ use crate::{
     endpoint::{Endpoint, Name},
     http::{Reply, Sent, bytes, collected, problem, whole},
     problem::{Next, Problem, store_down},
+    trouble::Trouble,
 };
 
 /// Where these calls are recorded; a policy for it may be set like for any other surface.
@@ -25,10 +26,10 @@ const KEY: &str = "idempotency-key";
 
 /// The guard of all such endpoints. Each of them can be run again after a crash: a resolution is bound to a version, and
 /// policies and keys are put in force, not added up.
-pub(crate) fn guard(engine: Engine) -> Result<Guard, RulesError> {
+pub(crate) fn guard(engine: Engine, trouble: Arc<Trouble>) -> Result<Guard, RulesError> {
     let key = KeyRules { source: Some(vec![KeySource::Header(KEY.to_owned())]), ..KeyRules::default() };
     let rules = Rules::on(Surface::new(SURFACE)?).effect(Effect::Idempotent).key(key);
-    Guard::new(engine, rules)
+    Guard::new(engine, rules.on_trouble(move |error| trouble.met(error)))
 }
 
 /// Whether a request is one of those, and carries a key.
@@ -72,7 +73,7 @@ pub(crate) async fn answer(
         Begin::Run(running) => {
             // A task of its own: a caller that leaves does not stop what it began.
             let run = tokio::spawn(run(Arc::clone(app), running, endpoint.name, asked));
-            run.await.unwrap_or_else(|_stopped| Err(store_down()))
+            run.await.unwrap_or_else(|stopped| Err(store_down(stopped)))
         }
     }
 }

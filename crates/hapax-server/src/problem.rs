@@ -1,6 +1,6 @@
 //! Refusals, all of one shape.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use hapax_core::{Id, Millis, Version};
 use hapax_engine::EngineError;
@@ -49,6 +49,8 @@ pub struct Problem {
     pub version: Option<Version>,
     /// Which methods there are, where the one used is not.
     pub allow: Option<String>,
+    /// What the log says of it. It may name hosts and paths of the store, and is never told to a caller.
+    pub(crate) cause: Option<Box<str>>,
 }
 
 impl Problem {
@@ -72,6 +74,7 @@ impl Problem {
             new_key_is_safe: None,
             version: None,
             allow: None,
+            cause: None,
         }
     }
 
@@ -192,17 +195,16 @@ impl From<EngineError> for Problem {
             EngineError::Name(_) | EngineError::Key(_) => refused("HX0001", "A name or a key cannot be used"),
             EngineError::Fingerprint(_) => refused("HX0002", "The request cannot be fingerprinted"),
             EngineError::NotFound(_) => Self::unknown_operation(),
-            // The reason may name hosts and paths of the store: it is for the log, not for a caller.
             // Whatever comes to be added is no fault of the caller's either.
-            EngineError::Store(_) | EngineError::Entropy(_) | EngineError::ForeignTurn | _ => store_down(),
+            EngineError::Store(_) | EngineError::Entropy(_) | EngineError::ForeignTurn | _ => store_down(&error),
         }
     }
 }
 
-/// The store gave no answer. Nothing was promised; the same key and nonce may be sent again.
-pub(crate) fn store_down() -> Problem {
+/// The store gave no answer. Nothing was promised; the same key and nonce may be sent again. The cause is for the log.
+pub(crate) fn store_down(cause: impl fmt::Display) -> Problem {
     let detail = "the store did not answer as it should; nothing was promised, so send the same request again";
     let status = StatusCode::SERVICE_UNAVAILABLE;
     let problem = Problem::new(status, "HX0008", "The store did not answer", detail, Next::RetrySameKey);
-    problem.after(Millis::from_secs(1))
+    Problem { cause: Some(cause.to_string().into()), ..problem.after(Millis::from_secs(1)) }
 }

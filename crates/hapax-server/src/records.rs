@@ -1,8 +1,8 @@
 //! Operations as they read now, straight from the store: for lists, and to find out whose they are.
 
 use hapax_core::{Id, Record, Stamp, State, Version, as_read, lease_end, window_end};
-use hapax_engine::Engine;
-use hapax_store::{Kind, Snapshot, StoreError, codec};
+use hapax_engine::{Engine, EngineError};
+use hapax_store::{Kind, Snapshot, codec};
 
 /// One record.
 #[derive(Debug)]
@@ -34,6 +34,6 @@ impl Seen {
     }
 }
 
-pub(crate) async fn read(engine: &Engine, id: &Id) -> Result<Option<Seen>, StoreError> {
+pub(crate) async fn read(engine: &Engine, id: &Id) -> Result<Option<Seen>, EngineError> {
     Ok(Seen::of(*id, &engine.store().get(id).await?))
 }

@@ -33,6 +33,7 @@ use crate::{
     seal::Seal,
     tickets::Tickets,
     trace::Tracer,
+    trouble::Trouble,
 };
 
 /// A server at work, behind a pointer: so all of it is compiled in this crate. An async function is otherwise compiled
@@ -168,6 +169,7 @@ impl ServerBuilder {
         let mut csrf = [0; 32];
         csrf.copy_from_slice(&random[8..]);
         let (stopping, stop) = watch::channel(false);
+        let trouble = Arc::new(Trouble::new(self.log.clone()));
         let app = App {
             tickets: Tickets::new(self.limits.tickets),
             readers: Arc::new(Semaphore::new(self.limits.readers)),
@@ -180,9 +182,10 @@ impl ServerBuilder {
             metrics: Metrics::default(),
             counted: Counted::default(),
             asked_promise: Mutex::default(),
+            trouble: Arc::clone(&trouble),
             log: self.log,
             audit: self.audit,
-            once: once::guard(self.engine.clone())?,
+            once: once::guard(self.engine.clone(), trouble)?,
             key_file: self.key_file,
             tracer: self.tracer,
             boot: HEXLOWER.encode(&random[..8]),
@@ -319,6 +322,7 @@ impl Server {
                 () = tokio::time::sleep(Duration::from_secs(60)) => {}
             }
             minutes += 1;
+            self.app.trouble.say();
             evicted = self.write_evictions(evicted, minutes.is_multiple_of(60)).await;
         }
         // What the last, unfinished minute gave up.

@@ -19,6 +19,7 @@ use crate::{
     outbound::{Pool, client_tls},
     reauthorize::Reauthorize,
     route::{HostHeader, Route},
+    routing::Routing,
     setup::Setup,
     tenant::{Credential, Jwks, JwksError, Whose},
     trouble::Trouble,
@@ -117,10 +118,8 @@ impl Config {
             outside: None,
         };
         Ok(Setup {
-            routes,
-            otherwise: Arc::new(otherwise),
-            egress,
-            whose: self.whose(secrets)?,
+            routing: Arc::new(Routing { routes, otherwise: Arc::new(otherwise), egress, whose: self.whose(secrets)? }),
+            earlier: Vec::new(),
             forwarder,
             pacing: Pacing { pause: self.limits.body_pause, body: self.limits.body },
             room: before.map_or_else(|| Room::new(self.limits.buffered_bytes), |before| Arc::clone(&before.room)),

@@ -28,5 +28,11 @@ pub(super) fn shape(problem: &Problem) -> Shape {
     ];
     let operation = problem.operation.and_then(|id| HeaderValue::try_from(id.to_string()).ok());
     headers.extend(operation.map(|operation| (HeaderName::from_static("hapax-operation"), operation)));
+    // What else there is to say, such as the digest of an answer whose body was not kept.
+    for (name, value) in &problem.extra {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let name = HeaderName::try_from(format!("hapax-{}", name.replace('_', "-")));
+        headers.extend(name.ok().zip(HeaderValue::try_from(text).ok()));
+    }
     Shape { headers, retry_header: is_busy(problem.code), ..Shape::json(problem, json!({ "detail": problem.detail })) }
 }

@@ -9,7 +9,7 @@ use hapax_engine::{
     Begun, Call, Carrier, Decision, EngineError, KeyKind, Place, Provider, Providers, Replayed, Ticket, Unprotected,
     Wait,
 };
-use http::{HeaderMap, request};
+use http::{HeaderName, request};
 
 use super::{Answer, Guard, running::Running};
 use crate::{
@@ -139,13 +139,10 @@ impl Asking {
         &self.body
     }
 
-    /// Takes out of a head what carries the key, where the policy says that it is not passed on.
-    pub fn forward(&self, headers: &mut HeaderMap) {
-        if !self.resolved.policy.forward_key {
-            for name in self.resolved.key_headers() {
-                headers.remove(name);
-            }
-        }
+    /// The headers that may carry the key, where the policy says that it is not passed on.
+    #[must_use]
+    pub fn withheld(&self) -> Vec<HeaderName> {
+        if self.resolved.policy.forward_key { Vec::new() } else { self.resolved.key_headers().cloned().collect() }
     }
 
     /// Answers what is decided, under way or in doubt, from memory or by one read. It waits for an attempt under way as
@@ -163,6 +160,11 @@ impl Asking {
                 Peek::Begin
             }
         }
+    }
+
+    /// Whether a begin would run it, as far as a look can tell: nothing is decided, under way or in doubt. It waits for nobody.
+    pub async fn is_free(&self) -> bool {
+        self.at_hand.is_none() && matches!(self.call.clone().wait(Wait::No).peek().await, Ok(None))
     }
 
     /// Whether nothing is recorded under its key, so that no effect can have happened: for whoever could not even begin.

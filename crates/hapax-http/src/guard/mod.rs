@@ -27,7 +27,7 @@ use parking_lot::RwLock;
 
 use crate::{
     caller::Caller,
-    key::{self, Found},
+    key::{self, Found, Unfit},
     problem::{Code, NextStep, Problem},
     resolved::Resolved,
     rules::{Limits, Rules, RulesError},
@@ -54,6 +54,8 @@ struct Inner {
     rules: Rules,
     /// The rules over the policy that was in force when a request last came.
     resolved: RwLock<Arc<Resolved>>,
+    /// Whether it goes along when the policy changes.
+    follows: bool,
 }
 
 /// What a request's head says.
@@ -87,7 +89,16 @@ impl Guard {
     /// The same for policies that are about to be put in force.
     pub fn under(engine: Engine, rules: Rules, policies: &Policies) -> Result<Self, RulesError> {
         let resolved = Resolved::of(&rules, Arc::clone(policies.of(&rules.surface)))?;
-        Ok(Self { inner: Arc::new(Inner { engine, rules, resolved: RwLock::new(Arc::new(resolved)) }) })
+        Ok(Self { inner: Arc::new(Inner { engine, rules, resolved: RwLock::new(Arc::new(resolved)), follows: true }) })
+    }
+
+    /// The same under the policy that it was last asked under, whichever comes to be in force: for whoever has to know
+    /// requests by the names that they had.
+    #[must_use]
+    pub fn as_it_was(&self) -> Self {
+        let Inner { engine, rules, resolved, follows: _ } = &*self.inner;
+        let resolved = RwLock::new(Arc::clone(&resolved.read()));
+        Self { inner: Arc::new(Inner { engine: engine.clone(), rules: rules.clone(), resolved, follows: false }) }
     }
 
     #[must_use]
@@ -112,7 +123,8 @@ impl Guard {
     pub fn too_large(&self) -> Answer {
         let most = self.inner.rules.limits.request_body;
         let detail = format!("the request's body has more than {most} bytes; send less");
-        self.problem(&Problem::new(Code::TooLarge, NextStep::FixRequest, detail).nothing_happened())
+        // Under the same key a shorter one may have run.
+        self.problem(&Problem::new(Code::TooLarge, NextStep::FixRequest, detail))
     }
 
     /// Whether the request is ours at all.
@@ -157,8 +169,14 @@ impl Guard {
             Ok(_) | Err(_) if caller.activity.is_some() => Found::Automatic,
             Ok(found) => found,
             Err(_) if self.only_notes(head, "key invalid") => return Asked::Pass(unchanged),
-            Err(why) => {
-                let problem = Problem::new(Code::KeyInvalid, NextStep::UseNewKey, why).nothing_happened();
+            Err(unfit) => {
+                let problem = match unfit {
+                    Unfit::Malformed(why) => {
+                        Problem::new(Code::KeyInvalid, NextStep::UseNewKey, why).nothing_happened()
+                    }
+                    // One of them may be the key of something that ran.
+                    Unfit::Several(why) => Problem::new(Code::KeyInvalid, NextStep::FixRequest, why),
+                };
                 return Asked::Answer(self.problem(&problem));
             }
         };
@@ -202,8 +220,11 @@ impl Guard {
     /// The rules over the policy in force.
     fn resolved(&self) -> Arc<Resolved> {
         let inner = &*self.inner;
-        let policy = inner.engine.policy(&inner.rules.surface);
         let known = Arc::clone(&inner.resolved.read());
+        if !inner.follows {
+            return known;
+        }
+        let policy = inner.engine.policy(&inner.rules.surface);
         if Arc::ptr_eq(&known.policy, &policy) {
             return known;
         }

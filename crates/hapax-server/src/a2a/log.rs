@@ -39,9 +39,10 @@ pub(super) async fn export(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let mut reply = plain("application/x-ndjson", log);
     if let Some(next) = next {
         // Without a place to go on, the page would look like the end.
-        let next = closed(app, &asked.caller, &next).ok_or_else(store_down)?;
+        let next =
+            closed(app, &asked.caller, &next).ok_or_else(|| store_down("a place in the log that cannot be sealed"))?;
         let link = HeaderValue::from_str(&format!("</v1/a2a/export?cursor={next}>; rel=\"next\""));
-        reply.headers_mut().insert(header::LINK, link.map_err(|_| store_down())?);
+        reply.headers_mut().insert(header::LINK, link.map_err(store_down)?);
     }
     Ok(reply)
 }

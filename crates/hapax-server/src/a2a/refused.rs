@@ -52,7 +52,7 @@ pub(crate) fn problem(error: &QueueError) -> Problem {
         }
         QueueError::Engine(error) => error.clone().into(),
         // Whatever comes to be added is no fault of the caller's.
-        _ => crate::problem::store_down(),
+        other => crate::problem::store_down(other),
     }
 }
 

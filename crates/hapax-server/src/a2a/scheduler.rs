@@ -8,7 +8,7 @@ use serde_json::json as value;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    Grants, Reaches, problem,
+    Grants, Reaches,
     repair::{auto_requeue, not_requeued},
 };
 use crate::{api::note, app::App, audit::Action, log::Level, server::Server};
@@ -68,7 +68,7 @@ const COMPACT_EVERY: Duration = Duration::from_secs(300);
 /// Looks after the queue once; what fails is said, and tried again the next time.
 async fn tidy(app: &App, queue: &Queue, compact: bool) {
     if let Err(error) = queue.roll_forward().await {
-        app.say(Level::Warn, "a2a_roll_forward_failed", &[("error", &problem(&error).detail)]);
+        app.say(Level::Warn, "a2a_roll_forward_failed", &[("error", &error.to_string())]);
     }
     if !compact {
         return;
@@ -78,7 +78,7 @@ async fn tidy(app: &App, queue: &Queue, compact: bool) {
         queue.compact(None).await
     };
     if let Err(error) = passed.await {
-        app.say(Level::Warn, "a2a_compaction_failed", &[("error", &problem(&error).detail)]);
+        app.say(Level::Warn, "a2a_compaction_failed", &[("error", &error.to_string())]);
     }
 }
 
@@ -99,7 +99,7 @@ async fn opened(
         let why = error.to_string();
         // The same trouble is told once; whoever asks for a task is told it every time.
         if told != why {
-            app.say(Level::Warn, "a2a_queue_not_opened", &[("error", &problem(&error).detail)]);
+            app.say(Level::Warn, "a2a_queue_not_opened", &[("error", &error.to_string())]);
             if let Some(config) = config {
                 let _said = host.note_pass(PassRow::failed(config.policy, &why)).await;
             }

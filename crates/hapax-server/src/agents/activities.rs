@@ -160,7 +160,7 @@ async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax
             Ok((id, key_hash, told, Err(problem.about(id))))
         }
         // A ticket came as a claim.
-        Begun::Execute(_) => Err(store_down()),
+        Begun::Execute(_) => Err(store_down("a ticket where a claim was taken")),
     }
 }
 

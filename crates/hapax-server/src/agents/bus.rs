@@ -110,7 +110,7 @@ pub(super) async fn deliver(app: &App, asked: Asked) -> Result<Reply, Problem> {
 fn admitted_not(admitted: Admitted) -> Result<SettleWire, Problem> {
     match admitted {
         Admitted::Judged(judged) => Ok(told(judged)),
-        Admitted::Run(_) => Err(store_down()),
+        Admitted::Run(_) => Err(store_down("a delivery to run where one was judged")),
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) async fn settle(app: &App, asked: Asked) -> Result<Reply, Problem> {
         let rule = "`delivery` counts from 1, `why` has at most 4096 characters, and `delay_ms` is at most a day";
         return Err(Problem::bad_request(rule));
     }
-    let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
+    let seen = records::read(&app.engine, &id).await?;
     let ours = |about: &hapax_core::record::About| {
         &*about.surface == SURFACE && asked.caller.sees(&about.tenant, &about.surface)
     };

@@ -74,7 +74,7 @@ pub(super) async fn next(app: &App, asked: Asked) -> Result<Reply, Problem> {
                 ticket: given_out(app, &asked.caller, SURFACE, *ticket),
                 ordinal: step.ordinal,
                 name: step.name.to_string(),
-                input: RawValue::from_string(text).map_err(|_| store_down())?,
+                input: RawValue::from_string(text).map_err(store_down)?,
                 undoes: step.member.to_string(),
             })
         }

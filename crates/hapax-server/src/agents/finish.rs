@@ -6,7 +6,7 @@ use crate::{
     api::told,
     app::{App, Caller},
     http::Reply,
-    problem::{Problem, store_down},
+    problem::Problem,
     records,
 };
 
@@ -17,7 +17,7 @@ pub(super) fn token_of(text: &str) -> Result<Token, Problem> {
 
 /// The record of a call, as far as it is the caller's to see.
 pub(super) async fn seen(app: &App, caller: &Caller, id: &Id) -> Result<records::Seen, Problem> {
-    let seen = records::read(&app.engine, id).await.map_err(|_| store_down())?;
+    let seen = records::read(&app.engine, id).await?;
     seen.filter(|seen| caller.sees(&seen.record.about.tenant, &seen.record.about.surface))
         .ok_or_else(Problem::unknown_operation)
 }

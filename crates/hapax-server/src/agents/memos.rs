@@ -57,7 +57,7 @@ pub(super) async fn look_up(app: &App, asked: Asked) -> Result<Reply, Problem> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         RawValue::from_string(text.clone()).or_else(|_| serde_json::value::to_raw_value(&text))
     });
-    let value = value.transpose().map_err(|_| store_down())?;
+    let value = value.transpose().map_err(store_down)?;
     Ok(answer(&MemoWire { answer: name.to_owned(), reason, value }))
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn keep(app: &App, asked: Asked) -> Result<Reply, Problem> {
 /// An operation that is there and the caller's: anything else vouches for nothing.
 async fn operation(app: &App, caller: &Caller, text: &str) -> Result<Id, Problem> {
     let id = Id::parse(text).ok_or_else(Problem::unknown_operation)?;
-    let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
+    let seen = records::read(&app.engine, &id).await?;
     let mine = seen.is_some_and(|seen| *seen.record.about.tenant == *caller.tenant());
     mine.then_some(id).ok_or_else(Problem::unknown_operation)
 }

@@ -40,7 +40,7 @@ impl From<GroupError> for Problem {
             GroupError::NoRoom(full) => full.into(),
             GroupError::Engine(error) => error.into(),
             // Whatever comes to be added is no fault of the caller's.
-            _ => crate::problem::store_down(),
+            other => crate::problem::store_down(other),
         }
     }
 }
@@ -64,7 +64,7 @@ impl From<BeatError> for Problem {
             BeatError::NoRoom(full) => full.into(),
             BeatError::Group(error) => error.into(),
             BeatError::Engine(error) => error.into(),
-            _ => crate::problem::store_down(),
+            other => crate::problem::store_down(other),
         }
     }
 }
@@ -78,7 +78,7 @@ impl From<MemoError> for Problem {
             }
             MemoError::NoRoom(full) => full.into(),
             MemoError::Engine(error) => error.into(),
-            _ => crate::problem::store_down(),
+            other => crate::problem::store_down(other),
         }
     }
 }
@@ -92,7 +92,7 @@ impl From<UnwindError> for Problem {
                 let detail = "the group has no plan; unwind it first";
                 Self::new(StatusCode::CONFLICT, "HX0094", "There is no plan", detail, Next::FixRequest).about(group)
             }
-            _ => crate::problem::store_down(),
+            other => crate::problem::store_down(other),
         }
     }
 }

@@ -35,7 +35,7 @@ fn refused(error: ToolError<Infallible>) -> Problem {
     match error {
         ToolError::Call(hapax_engine::OnceError::Engine(error)) => error.into(),
         // A call that is only prepared comes to nothing else.
-        ToolError::Call(_) => store_down(),
+        ToolError::Call(error) => store_down(error),
         error => {
             let title = "The tool cannot be called so";
             Problem::new(StatusCode::BAD_REQUEST, "HX0095", title, error.to_string(), Next::FixRequest)

@@ -105,8 +105,7 @@ async fn ask(app: &App, caller: &Caller, surface: &str, call: Call, nonce: Optio
         None => call.begin().await,
     };
     drop(under_way);
-    let begun = begun.inspect_err(|error| app.say(Level::Warn, "begin_failed", &[("error", &error.to_string())]))?;
-    let (told, verdict) = match begun {
+    let (told, verdict) = match begun? {
         Begun::Execute(ticket) => (Told::Execute, Verdicts::Execute(given_out(app, caller, surface, ticket))),
         Begun::Replay(replayed) => {
             let replay = &replayed.replay;
@@ -351,6 +350,6 @@ fn refused(engine: &Engine, verdict: &Verdict) -> (Told, Problem) {
             (Told::WindowClosed, problem.verdict("window_closed"))
         }
         // These two never come this way: the engine gives them as what they are.
-        Verdict::Execute(_) | Verdict::Replay(_) => (Told::Error, crate::problem::store_down()),
+        Verdict::Execute(_) | Verdict::Replay(_) => (Told::Error, crate::problem::store_down("a verdict that is none")),
     }
 }

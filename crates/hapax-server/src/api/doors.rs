@@ -31,7 +31,7 @@ pub(crate) async fn ready(app: &App) -> Result<Reply, Problem> {
     };
     let promise = asked.map_err(|error| {
         app.say(Level::Warn, "not_ready", &[("error", &error.to_string())]);
-        store_down()
+        store_down(error)
     })?;
     if app.engine.demands_durable() && promise != Durability::Durable {
         app.say(Level::Warn, "not_ready", &[("promise", &promise.to_string())]);

@@ -93,7 +93,7 @@ fn failed(app: &App, error: &KeyError) -> Problem {
         KeyError::Toml(_) | KeyError::Entry { .. } => Problem { status: StatusCode::CONFLICT, ..refused(error) },
         KeyError::File { .. } | KeyError::Entropy(_) => {
             app.say(Level::Error, "key_file_failed", &[("error", &error.to_string())]);
-            store_down()
+            store_down(error)
         }
     }
 }

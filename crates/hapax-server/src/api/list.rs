@@ -100,7 +100,8 @@ pub(crate) async fn rows(app: &App, caller: &Caller, filter: Filter) -> Result<O
             None => return Ok(OperationPage { items, next: None }),
             Some(next) if done => {
                 // Without a place to go on, the page would look like the end.
-                let next = closed(app, caller, &next).ok_or_else(store_down)?;
+                let next = closed(app, caller, &next)
+                    .ok_or_else(|| store_down("a place in the list that cannot be sealed"))?;
                 return Ok(OperationPage { items, next: Some(next) });
             }
             Some(next) => after = Some(next),
@@ -120,7 +121,7 @@ async fn piece(
     let failed = |error: StoreError| {
         // A cursor that this store never gave.
         let bad_cursor = matches!(error, StoreError::Unsupported { .. });
-        if bad_cursor { Problem::bad_request(BAD_CURSOR) } else { store_down() }
+        if bad_cursor { Problem::bad_request(BAD_CURSOR) } else { hapax_engine::EngineError::from(error).into() }
     };
     if filter.state == Some(StateName::InDoubt) {
         return doubts(app, after, want, failed).await;
@@ -135,7 +136,7 @@ async fn piece(
             let page = store.scan(index, after, want).await.map_err(failed)?;
             let mut found = Vec::with_capacity(page.items.len());
             for id in &page.items {
-                found.extend(records::read(&app.engine, id).await.map_err(failed)?);
+                found.extend(records::read(&app.engine, id).await?);
             }
             Ok((found, page.next))
         }
@@ -173,7 +174,7 @@ async fn doubts(
     let page = store.scan(index, inner.as_ref(), want).await.map_err(&failed)?;
     let mut found = Vec::with_capacity(page.items.len());
     for id in &page.items {
-        found.extend(records::read(&app.engine, id).await.map_err(&failed)?);
+        found.extend(records::read(&app.engine, id).await?);
     }
     let tagged = |place: u8, rest: &[u8]| Some(Cursor([&[place], rest].concat().into()));
     let next = match (page.next, place) {

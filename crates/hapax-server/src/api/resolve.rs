@@ -33,7 +33,7 @@ pub(crate) async fn decide(app: &App, caller: &Caller, id: Id, wanted: ResolveRe
         return Err(Problem::bad_request("`reason` has from 1 to 1024 bytes; say why"));
     }
     let (resolution, name) = resolution(wanted.resolution, wanted.outcome, wanted.posture)?;
-    let seen = records::read(&app.engine, &id).await.map_err(|_| store_down())?;
+    let seen = records::read(&app.engine, &id).await?;
     let sees = |seen: &records::Seen| caller.sees(&seen.record.about.tenant, &seen.record.about.surface);
     let seen = seen.filter(sees).ok_or_else(Problem::unknown_operation)?;
     let actor = caller.identity.actor();
@@ -77,9 +77,9 @@ pub(crate) async fn note(
         Ok(Err(error)) => {
             app.say(Level::Error, "audit_failed", &[("error", &error.to_string())]);
             // What cannot be written down is not done.
-            Err(store_down())
+            Err(store_down(error))
         }
-        Err(_) => Err(store_down()),
+        Err(error) => Err(store_down(error)),
     }
 }
 

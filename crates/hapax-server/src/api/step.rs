@@ -14,7 +14,6 @@ use crate::{
     app::{App, Asked, Caller},
     endpoint::Name,
     http::{Reply, Sent, answer, json},
-    log::Level,
     problem::{Next, Problem},
     records,
     wire::{
@@ -71,7 +70,7 @@ pub(crate) async fn step(app: &App, name: Name, asked: Asked) -> Result<Reply, P
         Some(ticket) => with_ticket(app, &ticket, said).await,
         None => with_token(app, &caller, &id, token, said).await,
     };
-    let stepped = stepped.inspect_err(|error| app.say(Level::Warn, "step_failed", &[("error", &error.to_string())]))?;
+    let stepped = stepped?;
     if ends && matches!(stepped, Stepped::Done(_) | Stepped::Fenced) {
         app.tickets.drop(&id, token);
     }

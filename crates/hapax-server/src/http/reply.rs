@@ -73,7 +73,7 @@ pub(crate) fn answer<T: Serialize>(value: &T) -> Reply {
     match serde_json::to_vec(value) {
         Ok(bytes) => whole(StatusCode::OK, "application/json", bytes.into()),
         // All that is written here are texts and numbers; there is nothing that cannot be.
-        Err(_) => problem(&crate::problem::store_down()),
+        Err(error) => problem(&crate::problem::store_down(error)),
     }
 }
 

@@ -1,0 +1,152 @@
+//! A file that is read again gives requests other names: by routes, surfaces, presets, tenants. A retry finds what was begun
+//! under the old name all the same.
+
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::support::{Answer, Conn, Dir, Gateway, Reply, Start, Upstream, request, until};
+
+fn file(upstream: &Upstream, rest: &str) -> String {
+    format!("[gateway]\nupstream = \"http://{}\"\n{rest}", upstream.address)
+}
+
+fn reload(dir: &Dir, gateway: &Gateway, text: &str) {
+    let reloads = || gateway.said().iter().filter(|line| line.contains("hapax: reloaded")).count();
+    let before = reloads();
+    dir.write("hapax.toml", text);
+    gateway.signal("HUP");
+    until("the reload", || reloads() > before);
+}
+
+fn pay(gateway: &Gateway, key: &str) -> Answer {
+    let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
+    Conn::to(gateway.address).send(request("POST", "/pay/7", &headers, "{}")).answer()
+}
+
+/// What may stand in the file, and give the same request another name.
+const FILES: [&str; 6] = [
+    "",
+    "[[route]]\nmatch = \"POST /pay/{number}\"\n",
+    "[[route]]\nmatch = \"POST /pay/{number}\"\nsurface = \"payments\"\n",
+    "tenant = \"fixed:acme\"\n",
+    "cookies = [\"session\"]\n[surface.http]\npreset = \"stripe\"\n",
+    "[[route]]\nmatch = \"POST /pay/7\"\n",
+];
+
+/// A charge was made and its client did not hear of it; then its operator writes down a route. The retry gets the answer of the
+/// charge, under each file and from each to each.
+#[test]
+fn what_was_done_before_a_reload_is_given_again_after_it() {
+    let upstream = Upstream::counting();
+    for (number, before) in FILES.iter().enumerate() {
+        let dir = Dir::new();
+        let gateway = Start::at(&dir).file(&file(&upstream, before)).go();
+        let asked = upstream.count();
+        let first = pay(&gateway, "k");
+        assert_eq!((first.status, first.is_replay()), (201, false), "{before}");
+        for after in FILES.iter().cycle().skip(number + 1).take(4) {
+            reload(&dir, &gateway, &file(&upstream, after));
+            let again = pay(&gateway, "k");
+            assert_eq!(
+                (again.status, again.is_replay()),
+                (201, true),
+                "from {before:?} to {after:?}: {}",
+                again.text()
+            );
+            assert_eq!(again.text(), first.text());
+        }
+        assert_eq!(upstream.count(), asked + 1, "{before}");
+        assert_eq!(pay(&gateway, "another").status, 201);
+        assert_eq!(upstream.count(), asked + 2, "others run");
+    }
+}
+
+/// The same while the charge is under way: the retry waits for it.
+#[test]
+fn what_is_under_way_during_a_reload_is_not_begun_again() {
+    for after in &FILES[1..] {
+        let (go, wait) = mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let upstream = Upstream::new(move |_, number, _| {
+            let _ = wait.lock().unwrap().recv_timeout(Duration::from_secs(20));
+            Reply::json(201, &format!("{{\"charge\":{number}}}"))
+        });
+        let dir = Dir::new();
+        let gateway = Start::at(&dir).file(&file(&upstream, "")).go();
+        thread::scope(|scope| {
+            let first = scope.spawn(|| pay(&gateway, "k"));
+            until("the upstream to be asked", || upstream.count() == 1);
+            reload(&dir, &gateway, &file(&upstream, after));
+            let again = scope.spawn(|| pay(&gateway, "k"));
+            thread::sleep(Duration::from_millis(300));
+            go.send(()).unwrap();
+            let (first, again) = (first.join().unwrap(), again.join().unwrap());
+            assert_eq!((first.status, again.status), (201, 201), "{after:?}: {}", again.text());
+            assert_eq!((again.is_replay(), again.text()), (true, first.text()), "{after:?}");
+        });
+        assert_eq!(upstream.count(), 1, "{after:?}");
+    }
+}
+
+/// The file changes to and fro while ten at a time ask for the same: at every moment some have been named by the old routes and not
+/// begun yet, and others are named by the new ones.
+#[test]
+fn a_storm_of_reloads_makes_nothing_happen_twice() {
+    const KEYS: usize = 150;
+    let charged: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
+    let upstream = Upstream::new({
+        let charged = Arc::clone(&charged);
+        move |asked, _, _| {
+            *charged.lock().unwrap().entry(asked.header("idempotency-key").unwrap().to_owned()).or_default() += 1;
+            Reply::json(201, "{}")
+        }
+    });
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).file(&file(&upstream, FILES[0])).go();
+    let (done, next) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for text in FILES[..2].iter().cycle().skip(1) {
+                if done.load(SeqCst) {
+                    break;
+                }
+                dir.write("hapax.toml", &file(&upstream, text));
+                gateway.signal("HUP");
+                thread::sleep(Duration::from_millis(7));
+            }
+        });
+        let asking = || {
+            // Ten of them ask for each.
+            loop {
+                let key = next.fetch_add(1, SeqCst) / 10;
+                if key >= KEYS {
+                    break;
+                }
+                let mut answer = pay(&gateway, &format!("k{key}"));
+                while matches!(answer.status, 409 | 503) {
+                    answer = pay(&gateway, &format!("k{key}"));
+                }
+                assert_eq!(answer.status, 201, "{}", answer.text());
+            }
+        };
+        let workers: Vec<_> = (0..10).map(|_| scope.spawn(asking)).collect();
+        let ended: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        done.store(true, SeqCst);
+        assert!(ended.iter().all(Result::is_ok));
+    });
+    let reloads = gateway.said().iter().filter(|line| line.contains("hapax: reloaded")).count();
+    assert!(reloads > 5, "{reloads}");
+    let charged = charged.lock().unwrap();
+    let twice: Vec<_> = charged.iter().filter(|(_, times)| **times != 1).collect();
+    assert!(charged.len() == KEYS && twice.is_empty(), "{} keys, {reloads} reloads, {twice:?}", charged.len());
+}

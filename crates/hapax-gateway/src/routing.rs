@@ -1,0 +1,107 @@
+//! By which name a request is known: its route, and whose it is.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hapax_core::{Id, identity::Tenant};
+use hapax_engine::{SystemWallClock, WallClock as _};
+use hapax_http::{ActivityOf, Asked, Asking, Caller, Look};
+use http::{Method, Uri, request};
+
+use crate::{inbound::Peer, outbound::Pool, route::Route, tenant::Whose};
+
+#[derive(Debug)]
+pub(crate) struct Routing {
+    /// In the order of the file; the first that matches is it.
+    pub(crate) routes: Vec<Arc<Route>>,
+    /// For what no route matches.
+    pub(crate) otherwise: Arc<Route>,
+    /// Fixed places outside, by name.
+    pub(crate) egress: Vec<(String, Arc<Route>)>,
+    pub(crate) whose: Whose,
+}
+
+/// Where outbound calls are addressed to.
+const EGRESS: &str = "/egress/";
+
+impl Routing {
+    /// The route of a request; none: it is addressed to a place outside that is not on the list.
+    pub(crate) fn route(&self, method: &Method, uri: &Uri) -> Option<&Arc<Route>> {
+        let path = uri.path();
+        if !self.egress.is_empty()
+            && let Some(outside) = path.strip_prefix(EGRESS)
+        {
+            let name = outside.split('/').next().unwrap_or_default();
+            return self.egress.iter().find(|(known, _)| known == name).map(|(_, route)| route);
+        }
+        let fits =
+            |route: &&Arc<Route>| route.pattern.as_ref().is_some_and(|pattern| pattern.matched(method, path).is_some());
+        Some(self.routes.iter().find(fits).unwrap_or(&self.otherwise))
+    }
+
+    pub(crate) fn tenant(&self, head: &request::Parts, peer: Peer) -> Result<Tenant, crate::tenant::Nobody> {
+        self.whose.tenant(&head.headers, &head.uri, peer, SystemWallClock.now().0 / 1_000)
+    }
+
+    /// The question that a whole request is here; none: it is not protected here, or is refused.
+    pub(crate) fn question(
+        &self,
+        head: &request::Parts,
+        body: &Bytes,
+        peer: Peer,
+    ) -> Option<(Arc<Route>, Box<Asking>)> {
+        let route = self.route(&head.method, &head.uri).filter(|route| route.protect)?;
+        let activity = route.activity(head).ok()?;
+        if activity.is_none() && route.guard.look(head) == Look::Pass {
+            return None;
+        }
+        let caller = caller(route, self.tenant(head, peer).ok()?, head, activity);
+        match route.guard.ask(head, body.clone(), &caller) {
+            Asked::Ask(asking) => Some((Arc::clone(route), asking)),
+            Asked::Pass(_) | Asked::Answer(_) => None,
+        }
+    }
+
+    /// The same, when others come to be in force: requests keep the names that they have here.
+    pub(crate) fn as_it_was(&self) -> Self {
+        let was = |route: &Arc<Route>| Arc::new(route.as_it_was());
+        Self {
+            routes: self.routes.iter().map(was).collect(),
+            otherwise: was(&self.otherwise),
+            egress: self.egress.iter().map(|(name, route)| (name.clone(), was(route))).collect(),
+            whose: self.whose.clone(),
+        }
+    }
+
+    pub(crate) fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
+        let outside = self.egress.iter().map(|(_, route)| route);
+        self.routes.iter().chain([&self.otherwise]).chain(outside).map(|route| &route.pool)
+    }
+}
+
+/// Who asks, and where.
+pub(crate) fn caller(route: &Route, tenant: Tenant, head: &request::Parts, activity: Option<ActivityOf>) -> Caller {
+    let caller = route.caller(tenant, &head.method, &head.uri);
+    match activity {
+        Some(activity) => caller.activity(activity),
+        None => caller,
+    }
+}
+
+/// A request by the other names that it had before: what was begun under one of them is not begun again.
+pub(crate) fn by_other_names(
+    earlier: &[Arc<Routing>],
+    head: &request::Parts,
+    body: &Bytes,
+    peer: Peer,
+    name: Id,
+) -> Vec<Box<Asking>> {
+    let mut others: Vec<Box<Asking>> = Vec::new();
+    for routing in earlier {
+        let Some((_, asking)) = routing.question(head, body, peer) else { continue };
+        if asking.operation() != name && others.iter().all(|other| other.operation() != asking.operation()) {
+            others.push(asking);
+        }
+    }
+    others
+}
