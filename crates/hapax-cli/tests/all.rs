@@ -18,6 +18,7 @@ mod gateway_protocols;
 mod gateway_renamed;
 mod gateway_slow;
 mod gateway_smuggling;
+mod gateway_spelling;
 mod gateway_streams;
 mod gateway_table;
 mod gateway_upstream_faults;

@@ -95,6 +95,32 @@ fn an_answer_that_could_not_be_recorded_is_in_the_log() {
     says_what_an_operator_needs(&of_the_store(gateway.said())[0], &redis);
 }
 
+/// The charge was made, the store was gone, and now the gateway is told to stop: it knows what nobody else knows, and waits until it has
+/// been able to say it.
+#[test]
+fn a_gateway_that_stops_brings_home_what_the_store_could_not_take() {
+    let ((mut redis, url), dir) = (guarded(), Dir::new());
+    let upstream = Upstream::new(|_, number, _| {
+        thread::sleep(Duration::from_millis(500));
+        Reply::json(201, &format!("{{\"charge\":{number}}}"))
+    });
+    let start = || Start::at(&dir).upstream(upstream.address).env("HAPAX_STORE", &url).go();
+    let gateway = start();
+    let address = gateway.address;
+    let charge = thread::spawn(move || post(address, "/charges", "order-1", "{}"));
+    until("the charge to be under way", || upstream.count() == 1);
+    redis.kill();
+    assert_eq!(charge.join().unwrap().status, 503);
+    gateway.signal("TERM");
+    gateway.wait_for("stopping");
+    thread::sleep(Duration::from_millis(500));
+    redis.restart();
+    assert_eq!(gateway.wait().code(), Some(0));
+    let again = post(start().address, "/charges", "order-1", "{}");
+    assert_eq!((again.status, again.is_replay(), again.text().as_str()), (201, true, "{\"charge\":0}"));
+    assert_eq!(upstream.count(), 1);
+}
+
 /// The same beside the daemon, in the form in which the rest of its log is.
 #[test]
 fn gateway_routes_of_a_daemon_say_it_in_the_daemons_log() {

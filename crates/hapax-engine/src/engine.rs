@@ -26,6 +26,7 @@ use crate::{
     house::claimant,
     hunt::Hunts,
     join::Joins,
+    leased::Offering,
     presets,
     probe::{PROBES_AT_ONCE, Probe, Probes},
     quota::Quotas,
@@ -71,6 +72,7 @@ pub(crate) struct Inner {
     pub(crate) probes: Probes,
     /// Places for probes that run right now.
     pub(crate) probing: Arc<Semaphore>,
+    pub(crate) offering: Offering,
     pub(crate) shadow: ShadowLog,
     /// How many begins are being taken back right now.
     pub(crate) disowning: Arc<AtomicUsize>,
@@ -243,6 +245,7 @@ impl EngineBuilder {
                 counters: Counters::default(),
                 probes: self.probes,
                 probing: Arc::new(Semaphore::new(PROBES_AT_ONCE)),
+                offering: Offering::new(),
                 shadow: ShadowLog::default(),
                 disowning: Arc::default(),
                 runtime: OnceLock::new(),

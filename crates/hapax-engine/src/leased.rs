@@ -3,7 +3,10 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use hapax_core::{Outcome, policy::Mode};
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     decide::may_go_unrecorded, engine::Engine, error::EngineError, stats::count, steps::Stepped, ticket::Ticket,
@@ -20,6 +23,41 @@ pub enum Settled {
     Overtaken,
     /// The store could not take it now; it is offered again for a while.
     NotRecorded(EngineError),
+}
+
+/// Counts the outcomes that are on their way to a store which could not take them.
+#[derive(Clone, Debug)]
+pub(crate) struct Offering(watch::Sender<usize>);
+
+/// One of them.
+#[derive(Debug)]
+struct Offered(Offering);
+
+impl Offering {
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(0))
+    }
+
+    fn one_more(&self) -> Offered {
+        self.0.send_modify(|count| *count += 1);
+        Offered(self.clone())
+    }
+
+    fn count(&self) -> usize {
+        *self.0.borrow()
+    }
+
+    async fn none(&self) {
+        // The sender lives as long as this does.
+        let mut counts = self.0.subscribe();
+        let _never_closed = counts.wait_for(|count| *count == 0).await;
+    }
+}
+
+impl Drop for Offered {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
 }
 
 /// How long an outcome is offered to a store that cannot take it.
@@ -71,7 +109,9 @@ impl Engine {
         // Between two tries nothing holds the engine: whoever lets go of it can open its store again.
         let (engine, ticket) = (Arc::downgrade(&self.inner), ticket.clone());
         let mut wait = self.inner.settings.store_backoff;
+        let offering = self.inner.offering.one_more();
         tokio::spawn(async move {
+            let _until_it_is_home = offering;
             let mut waited = Duration::ZERO;
             while waited < OFFERED_FOR {
                 tokio::time::sleep(wait).await;
@@ -84,6 +124,17 @@ impl Engine {
                 }
             }
         });
+    }
+
+    /// Until no outcome is offered any more that the store could not take: whoever stops before loses what they hold.
+    pub async fn settled(&self) {
+        self.inner.offering.none().await;
+    }
+
+    /// How many outcomes are offered that the store could not take.
+    #[must_use]
+    pub fn unsettled(&self) -> usize {
+        self.inner.offering.count()
     }
 
     /// Renews at a third of the lease; returns when the lease is lost.

@@ -6,7 +6,7 @@ use hapax_core::identity::Tenant;
 use hapax_http::{ActivityOf, Caller, Guard};
 use http::{HeaderMap, HeaderName, Method, Uri, request};
 
-use crate::{outbound::Pool, pattern::Pattern};
+use crate::{outbound::Pool, path, pattern::Pattern};
 
 /// Which `Host` the upstream sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -104,7 +104,9 @@ impl Route {
     pub(crate) fn caller(&self, tenant: Tenant, method: &Method, uri: &Uri) -> Caller {
         let caller = Caller::of(tenant);
         let Some(pattern) = &self.pattern else { return caller };
-        let found = pattern.matched(method, uri.path()).unwrap_or_default();
+        let routed = path::as_routed(uri.path());
+        let found = pattern.matched(method, uri.path()).or_else(|| pattern.matched(method, &routed));
+        let found = found.unwrap_or_default();
         let caller = caller.endpoint(pattern.template());
         found.into_iter().fold(caller, |caller, (name, value)| caller.path_parameter(name, value))
     }

@@ -8,7 +8,7 @@ use hapax_engine::{SystemWallClock, WallClock as _};
 use hapax_http::{ActivityOf, Asked, Asking, Caller, Look};
 use http::{Method, Uri, request};
 
-use crate::{inbound::Peer, outbound::Pool, route::Route, tenant::Whose};
+use crate::{inbound::Peer, outbound::Pool, path, route::Route, tenant::Whose};
 
 #[derive(Debug)]
 pub(crate) struct Routing {
@@ -34,8 +34,15 @@ impl Routing {
             let name = outside.split('/').next().unwrap_or_default();
             return self.egress.iter().find(|(known, _)| known == name).map(|(_, route)| route);
         }
-        let fits =
-            |route: &&Arc<Route>| route.pattern.as_ref().is_some_and(|pattern| pattern.matched(method, path).is_some());
+        if self.routes.is_empty() {
+            return Some(&self.otherwise);
+        }
+        let routed = path::as_routed(path);
+        let fits = |route: &&Arc<Route>| {
+            let spelt =
+                |path: &str| route.pattern.as_ref().is_some_and(|pattern| pattern.matched(method, path).is_some());
+            spelt(path) || (*routed != *path && spelt(&routed))
+        };
         Some(self.routes.iter().find(fits).unwrap_or(&self.otherwise))
     }
 

@@ -19,6 +19,7 @@ const GRACE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Running {
     gateway: Gateway,
+    engine: Engine,
     secrets: Secrets,
     live: Live,
     stop: Stop,
@@ -50,7 +51,7 @@ impl Running {
         let accepting = tokio::spawn(gateway.serve(inbound, stopping));
         let grace = effective.config.grace.unwrap_or(GRACE);
         let address = format!("{scheme}://{address}");
-        Ok(Self { gateway, secrets, live, stop, accepting, grace, listen, address })
+        Ok(Self { gateway, engine: engine.clone(), secrets, live, stop, accepting, grace, listen, address })
     }
 
     pub(crate) fn setup(&self) -> Arc<Setup> {
@@ -84,9 +85,14 @@ impl Running {
     /// Until live work has come to its end, or the grace has.
     pub(crate) async fn ended(self) -> Result<(), Failure> {
         let _ = self.accepting.await;
-        match timeout(self.grace, self.live.ended()).await {
+        let ended = async {
+            self.live.ended().await;
+            // What the store could not take is offered to it again; nobody else knows it.
+            self.engine.settled().await;
+        };
+        match timeout(self.grace, ended).await {
             Ok(()) => Ok(()),
-            Err(_) => Err(Failure::Unfinished(self.live.count())),
+            Err(_) => Err(Failure::Unfinished(self.live.count() + self.engine.unsettled())),
         }
     }
 

@@ -9,6 +9,7 @@ use hapax_core::{
 };
 use hapax_engine::{Engine, Policies};
 use hapax_http::{Dialect, Guard, Rules, RulesError};
+use http::HeaderName;
 use rustls::ClientConfig;
 
 use super::{Config, RouteRules, TenantChoice, Upstream};
@@ -67,7 +68,8 @@ impl Config {
     ) -> Result<Setup, SetupError> {
         let forwarder = Forwarder { trusted: self.trusted_proxies.clone() };
         let trouble = before.map_or_else(Arc::default, |before| Arc::clone(&before.trouble));
-        let guarding = Guarding { engine, policies, forwarder: &forwarder, trouble: &trouble };
+        let guarding =
+            Guarding { engine, policies, forwarder: &forwarder, trouble: &trouble, secret: &self.secret_headers };
         let mut pools = Pools { before, roots: BTreeMap::new(), made: Vec::new() };
         let mut upstreams = BTreeMap::new();
         for (name, upstream) in &self.upstreams {
@@ -161,12 +163,15 @@ struct Guarding<'s> {
     policies: &'s Policies,
     forwarder: &'s Forwarder,
     trouble: &'s Arc<Trouble>,
+    /// The headers that are never stored.
+    secret: &'s [HeaderName],
 }
 
 impl Guarding<'_> {
     /// Nothing is waited for after the upstream's time is over, so nobody is told after it that something runs.
     fn guard(&self, rules: Rules, whole: Duration) -> Result<Guard, RulesError> {
         let trouble = Arc::clone(self.trouble);
+        let rules = self.secret.iter().cloned().fold(rules, Rules::secret_header);
         let rules = rules.max_attempt(Millis::from_std(whole)).on_trouble(move |error| trouble.met(error));
         Guard::under(self.engine.clone(), rules, self.policies)
     }

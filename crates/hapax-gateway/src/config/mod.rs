@@ -16,6 +16,7 @@ use hapax_engine::{
     policy_file::{PolicyFileError, PolicyFileWarning},
 };
 use hapax_http::Dialect;
+use http::HeaderName;
 
 use crate::{
     inbound::{Limits, TlsFiles},
@@ -44,6 +45,8 @@ pub struct Config {
     pub tenant: TenantChoice,
     /// Cookies that are credentials.
     pub cookies: Vec<String>,
+    /// Headers of answers that are never stored, whatever the policies keep.
+    pub secret_headers: Vec<HeaderName>,
     pub trusted_proxies: Networks,
     pub jwks: Option<PathBuf>,
     pub issuer: Option<String>,

@@ -16,7 +16,7 @@ use crate::{
     route::HostHeader,
 };
 
-const GATEWAY: [&str; 14] = [
+const GATEWAY: [&str; 15] = [
     "listen",
     "upstream",
     "store",
@@ -26,6 +26,7 @@ const GATEWAY: [&str; 14] = [
     "tls_key",
     "tenant",
     "cookies",
+    "secret_headers",
     "trusted_proxies",
     "jwks",
     "issuer",
@@ -99,6 +100,9 @@ fn gateway(section: &mut Section<'_, '_>, table: &DeTable<'_>, config: &mut Conf
     set(&mut config.tenant, section.given(table, "tenant", |value| TenantChoice::parse(value::text(value)?)));
     if let Some(names) = section.given(table, "cookies", |value| value::texts(value, |name| Ok(name.into()))) {
         config.cookies = names.iter().map(ToString::to_string).collect();
+    }
+    if let Some(names) = section.given(table, "secret_headers", |value| value::texts(value, value::header)) {
+        config.secret_headers = names.iter().filter_map(|name| name.parse().ok()).collect();
     }
     let networks = section.given(table, "trusted_proxies", |value| {
         let texts = value::texts(value, |text| Ok(text.into()))?;

@@ -41,12 +41,13 @@ impl Credential {
         for name in [header::AUTHORIZATION, API_KEY] {
             for value in headers.get_all(&name) {
                 let place: &'static [u8] = if name == API_KEY { b"x-api-key" } else { b"authorization" };
-                parts.push((place, value.as_bytes().trim_ascii()));
+                // Nothing is no credential: who sends one is nobody in particular.
+                parts.extend(Some((place, value.as_bytes().trim_ascii())).filter(|(_, value)| !value.is_empty()));
             }
         }
         if !self.cookies.is_empty() {
             for (name, value) in headers.get_all(header::COOKIE).iter().flat_map(|line| cookies(line.as_bytes())) {
-                if self.cookies.iter().any(|known| known.as_bytes() == name) {
+                if !value.is_empty() && self.cookies.iter().any(|known| known.as_bytes() == name) {
                     parts.push((name, value));
                 }
             }

@@ -44,6 +44,13 @@ impl Guard {
                 "this idempotency key was used for another request; send that request again as it was, or use a new \
                  key for a new intent",
             ),
+            // Whoever waited for it does not run it in its place, but need not wait either.
+            Verdict::InFlight { retry_after: Millis::ZERO, .. } => Problem::new(
+                Code::InFlight,
+                NextStep::RetrySameKey,
+                "the request with this idempotency key that was waited for has ended; send it again with the same key",
+            )
+            .retry_after(Millis::ZERO),
             Verdict::InFlight { retry_after, .. } => Problem::new(
                 Code::InFlight,
                 NextStep::Wait,
