@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
 mod a2a;
+mod audit_killed;
 mod crowd;
 mod demo;
 mod gateway_admin;

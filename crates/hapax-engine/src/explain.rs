@@ -97,7 +97,9 @@ fn until(record: &Record) -> Option<Stamp> {
     }
 }
 
-fn advice(record: &Record, now: Stamp) -> Advice {
+/// What may be done about an operation, as it stands.
+#[must_use]
+pub fn advice(record: &Record, now: Stamp) -> Advice {
     match &record.state {
         State::Pending(pending) if lease_end(&pending.lease) <= now => Advice::Resolve,
         State::Pending(_) => Advice::Wait,

@@ -69,7 +69,7 @@ pub use decide::{Decision, Unprotected};
 pub use engine::{Engine, EngineBuilder, Policies};
 pub use error::{BuildError, EngineError, OnceError};
 pub use events::{Events, Gap, Logged};
-pub use explain::{Advice, Explanation};
+pub use explain::{Advice, Explanation, advice};
 pub use group::{GroupError, GroupHandle, GroupView, Progress, Reported, Superseded, Turn};
 pub use guard::{
     Admitted, DeadLetter, DeadLetters, Guard, GuardConfig, GuardError, HandlerError, InProgress, Judge, Judged,

@@ -131,7 +131,7 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
 }
 
 /// The first that somebody has begun.
-async fn taken_by(others: &mut Vec<Box<Asking>>) -> Option<Box<Asking>> {
+async fn taken_by(others: &mut Vec<Asking>) -> Option<Asking> {
     for place in 0..others.len() {
         if !others.get(place)?.is_free().await {
             return Some(others.swap_remove(place));
@@ -141,7 +141,7 @@ async fn taken_by(others: &mut Vec<Box<Asking>>) -> Option<Box<Asking>> {
 }
 
 /// What became of a request that was begun under another name.
-async fn told_by(mut other: Box<Asking>, head: &request::Parts, route: &Route) -> hapax_http::Answer {
+async fn told_by(mut other: Asking, head: &request::Parts, route: &Route) -> hapax_http::Answer {
     match other.peek(head).await {
         Peek::Answer(answer) => answer,
         // It was given back meanwhile.

@@ -102,12 +102,12 @@ pub(crate) fn by_other_names(
     body: &Bytes,
     peer: Peer,
     name: Id,
-) -> Vec<Box<Asking>> {
-    let mut others: Vec<Box<Asking>> = Vec::new();
+) -> Vec<Asking> {
+    let mut others: Vec<Asking> = Vec::new();
     for routing in earlier {
         let Some((_, asking)) = routing.question(head, body, peer) else { continue };
         if asking.operation() != name && others.iter().all(|other| other.operation() != asking.operation()) {
-            others.push(asking);
+            others.push(*asking);
         }
     }
     others

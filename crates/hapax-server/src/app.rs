@@ -70,7 +70,7 @@ pub(crate) struct App {
     /// What keeps repeated changes from happening twice.
     pub(crate) once: Guard,
     /// Where keys are written down, if they come from a file.
-    pub(crate) key_file: Option<KeyFile>,
+    pub(crate) key_file: RwLock<Option<KeyFile>>,
     /// Tells the events of this process from those of an earlier one.
     pub(crate) boot: String,
     pub(crate) csrf: [u8; 32],
@@ -335,7 +335,7 @@ impl App {
             Name::Events => api::events(self, asked),
             Name::Policies => Ok(api::policies(self, &asked.caller)),
             Name::SetPolicies => in_place(|| api::set_policies(self, asked)).await,
-            Name::Reload => in_place(|| api::reload(self, &asked.caller)).await,
+            Name::Reload => in_place(|| api::reload(self, &asked)).await,
             Name::Keys => api::keys(self),
             Name::AddKey => in_place(|| api::add_key(self, asked)).await,
             Name::RevokeKey => in_place(|| api::revoke_key(self, asked)).await,

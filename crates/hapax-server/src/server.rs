@@ -3,6 +3,7 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
+    path::PathBuf,
     pin::Pin,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -186,7 +187,7 @@ impl ServerBuilder {
             log: self.log,
             audit: self.audit,
             once: once::guard(self.engine.clone(), trouble)?,
-            key_file: self.key_file,
+            key_file: RwLock::new(self.key_file),
             tracer: self.tracer,
             boot: HEXLOWER.encode(&random[..8]),
             csrf,
@@ -355,7 +356,15 @@ impl Server {
     }
 
     /// New keys and policies, both or neither; it stands in the audit log first.
-    pub fn reload(&self, auth: Auth, policies: hapax_engine::Policies, actor: &str) -> Result<(), ServerError> {
+    ///
+    /// `key_file` is where the keys come from: there they are added and revoked from now on.
+    pub fn reload(
+        &self,
+        auth: Auth,
+        key_file: Option<PathBuf>,
+        policies: hapax_engine::Policies,
+        actor: &str,
+    ) -> Result<(), ServerError> {
         if matches!(&auth, Auth::Keys(keys) if keys.is_empty()) {
             return Err(ServerError::NoKeys);
         }
@@ -367,7 +376,11 @@ impl Server {
         self.note_policies(&policies, actor)?;
         let changes = self.app.auth.read().changes(&auth).detail();
         self.app.audit.append(actor, Action::KeysChange, "", changes)?;
+        // Held over both, so that nobody adds a key to the one file while those of the other come into force.
+        let mut current = self.app.key_file.write();
+        *current = key_file.map(KeyFile::at);
         self.set_auth(auth);
+        drop(current);
         self.app.engine.reload(policies);
         Ok(())
     }

@@ -138,7 +138,7 @@ async fn policies_that_hand_leased_work_out_again_are_refused_while_it_runs_too(
     assert_eq!(status, 400, "{refused}");
     assert!(refused.to_string().contains("stale"), "{refused}");
     let (policies, _) = hapax_engine::Policies::from_toml(unfit).unwrap();
-    let error = daemon.server.reload(keys(), policies, "signal HUP").unwrap_err().to_string();
+    let error = daemon.server.reload(keys(), None, policies, "signal HUP").unwrap_err().to_string();
     assert!(error.contains("HX0119"), "{error}");
     let (status, told) = put_policies(&daemon, "[surface.a2a]\nsuccess = \"30d\"\n").await;
     assert_eq!(status, 200, "{told}");
@@ -279,7 +279,7 @@ async fn a_change_of_grants_is_a_change() {
     let (send, repair) = ("capabilities = [\"a2a.send.*\"]", "capabilities = [\"a2a.repair.requeue@peer:indexer\"]");
     let daemon = Setup { auth: with(send), ..Setup::default() }.start().await;
     let policies = hapax_engine::Policies::default();
-    daemon.server.reload(with(repair), policies, "signal HUP").unwrap();
+    daemon.server.reload(with(repair), None, policies, "signal HUP").unwrap();
     let all = rows(&daemon).await;
     let change = all.iter().rfind(|row| row["action"] == "keys_change").unwrap();
     assert_eq!(

@@ -13,6 +13,7 @@ mod books;
 mod client_once;
 mod client_streams;
 mod jobs;
+mod keys;
 mod limits;
 mod metrics;
 mod neighbours;

@@ -245,3 +245,21 @@ async fn the_process_tells_the_truth_about_itself() {
     let (_, document) = ask(&client, "GET", "/openapi.json", Value::Null).await;
     assert!(document["paths"]["/v1/operations:begin"]["post"]["requestBody"].is_object(), "{document}");
 }
+
+/// A list and *explain* give the same advice, also on what came too late.
+#[tokio::test]
+async fn a_list_advises_as_explain_does() {
+    let text = "[default]\nsuccess = \"1ms\"\nafter_window = \"refuse\"\n";
+    let daemon =
+        Setup { policies: hapax_engine::Policies::from_toml(text).unwrap().0, ..Setup::default() }.start().await;
+    let client = daemon.client();
+    let (_, ticket) = begin(&client, json!({})).await;
+    step(&client, &ticket, "complete", json!({ "outcome": {} })).await;
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let (_, listed) = ask(&client, "GET", "/v1/operations", Value::Null).await;
+    let path = format!("/v1/operations/{}", ticket["operation"].as_str().unwrap());
+    let (_, explained) = ask(&client, "GET", &path, Value::Null).await;
+    assert_eq!(listed["items"][0]["state"], "tombstone", "{listed}");
+    assert_eq!(listed["items"][0]["next"], explained["advice"], "{listed}\n{explained}");
+    assert_eq!(begin(&client, json!({})).await.1["code"], "HX0013");
+}

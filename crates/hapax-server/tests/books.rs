@@ -140,7 +140,7 @@ async fn a_change_of_keys_says_which() {
     let auth = keys(&[entry("stays", "client"), entry("goes", "reader"), entry("rises", "client")]);
     let daemon = Setup { auth, ..Setup::default() }.start().await;
     let next = keys(&[entry("stays", "client"), entry("rises", "operator"), entry("comes", "admin")]);
-    daemon.server.reload(next, Policies::default(), "signal HUP").unwrap();
+    daemon.server.reload(next, None, Policies::default(), "signal HUP").unwrap();
     let row = newest(&daemon, Action::KeysChange);
     let lines = |name: &str| -> Vec<String> {
         row.detail[name].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()

@@ -7,7 +7,11 @@ mod queue;
 pub(crate) mod settings;
 mod socket;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use hapax::{Engine, Hapax, Ledger, Span};
 use hapax_gateway::inbound::TlsFiles;
@@ -71,8 +75,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let mut builder =
         Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log.clone()).audit(audit);
     builder = builder.queue(queue::of(&settings)?);
-    if settings.get("keys") != "none" {
-        builder = builder.key_file(hapax_server::KeyFile::at(settings.get("keys")));
+    if let Some(path) = key_file_of(&settings) {
+        builder = builder.key_file(hapax_server::KeyFile::at(path));
     }
     builder = builder.providers(settings.providers.clone());
     if let Some(ledger) = &opened.ledger {
@@ -225,6 +229,10 @@ fn audit_of(directory: Option<&Path>, settings: &Settings) -> Result<(Audit, Opt
     Ok((audit, (opened.cut > 0).then_some(opened.cut)))
 }
 
+fn key_file_of(settings: &Settings) -> Option<PathBuf> {
+    Some(settings.get("keys")).filter(|keys| *keys != "none").map(PathBuf::from)
+}
+
 fn auth_of(keys: &str) -> Result<Auth, Failure> {
     if keys == "none" {
         return Ok(Auth::None);
@@ -290,16 +298,16 @@ fn reloaded(
     actor: &str,
 ) -> Result<(), Failure> {
     let settings = Settings::read(args)?;
-    let auth = auth_of(settings.get("keys"))?;
+    let (auth, key_file) = (auth_of(settings.get("keys"))?, key_file_of(&settings));
     // Asked before anything is put in force, so that a refusal leaves all as it was.
     hapax_server::fit_for_queue(&settings.policies)?;
     let wanted = gateway::wanted(args, settings.get("store"))?;
     let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
     let Some((gateway, setup)) = gateway.zip(setup) else {
-        return Ok(server.reload(auth, settings.policies, actor)?);
+        return Ok(server.reload(auth, key_file, settings.policies, actor)?);
     };
     let mut done = Ok(());
-    gateway.running.reload(setup, || done = server.reload(auth, settings.policies, actor));
+    gateway.running.reload(setup, || done = server.reload(auth, key_file, settings.policies, actor));
     Ok(done?)
 }
 

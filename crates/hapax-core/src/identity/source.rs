@@ -1,3 +1,5 @@
+use std::fmt;
+
 use super::header;
 use super::key::KeyError;
 use super::pointer::Pointer;
@@ -17,6 +19,19 @@ pub enum KeySource {
     Template(Template),
     /// Derived from the request itself, for callers that send none.
     Automatic,
+}
+
+/// As a policy file has it.
+impl fmt::Display for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Query(name) => write!(f, "query:{name}"),
+            Self::JsonPointer(pointer) => write!(f, "body:{pointer}"),
+            Self::Template(template) => write!(f, "template:{}", template.as_str()),
+            Self::Automatic => f.write_str("automatic"),
+        }
+    }
 }
 
 impl KeySource {

@@ -47,11 +47,11 @@ pub(crate) async fn add_key(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let entry: ApiKey = json(&asked.headers, asked.body, &app.limits).await?;
     // What is wrong with it is said before anything is written down.
     Keys::of(vec![entry.clone()]).map_err(|error| refused(&error))?;
-    let file = file(app)?;
+    with_file(app, |_| Ok(()))?;
     let actor = asked.caller.identity.actor();
     let detail = value!({ "tenant": &entry.tenant, "roles": &entry.roles, "capabilities": &entry.capabilities });
     note(app, &actor, Action::KeysChange, &format!("add {}", entry.name), detail).await?;
-    file.add(&entry, |keys| app.set_auth(Auth::Keys(keys))).map_err(|error| failed(app, &error))?;
+    with_file(app, |file| file.add(&entry, |keys| app.set_auth(Auth::Keys(keys))))?;
     app.say(Level::Info, "key_added", &[("name", &entry.name), ("tenant", &entry.tenant), ("actor", &actor)]);
     Ok(answer(&value!({ "name": entry.name, "tenant": entry.tenant, "in_force": true })))
 }
@@ -66,10 +66,10 @@ pub(crate) struct Revoke {
 
 pub(crate) async fn revoke_key(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let Revoke { name } = json(&asked.headers, asked.body, &app.limits).await?;
-    let file = file(app)?;
+    with_file(app, |_| Ok(()))?;
     let actor = asked.caller.identity.actor();
     note(app, &actor, Action::KeysChange, &format!("revoke {name}"), value!({})).await?;
-    if !file.revoke(&name, |keys| app.set_auth(Auth::Keys(keys))).map_err(|error| failed(app, &error))? {
+    if !with_file(app, |file| file.revoke(&name, |keys| app.set_auth(Auth::Keys(keys))))? {
         let detail = "no key has this name; `GET /v1/keys` lists those there are";
         return Err(Problem::new(StatusCode::NOT_FOUND, "HX0010", "No such key", detail, Next::FixRequest));
     }
@@ -77,11 +77,15 @@ pub(crate) async fn revoke_key(app: &App, asked: Asked) -> Result<Reply, Problem
     Ok(answer(&value!({ "name": name, "in_force": false })))
 }
 
-fn file(app: &App) -> Result<&KeyFile, Problem> {
-    app.key_file.as_ref().ok_or_else(|| {
+/// Does something to the file. No reload names another one meanwhile: it would not know of what was done.
+fn with_file<T>(app: &App, change: impl FnOnce(&KeyFile) -> Result<T, KeyError>) -> Result<T, Problem> {
+    let file = app.key_file.read();
+    let Some(file) = file.as_ref() else {
         let detail = "this daemon has no key file to write to; start it with `--keys FILE` and a first key in it";
-        Problem::new(StatusCode::CONFLICT, "HX0140", "Keys are not kept in a file", detail, Next::AskOperator)
-    })
+        let title = "Keys are not kept in a file";
+        return Err(Problem::new(StatusCode::CONFLICT, "HX0140", title, detail, Next::AskOperator));
+    };
+    change(file).map_err(|error| failed(app, &error))
 }
 
 fn refused(error: &KeyError) -> Problem {

@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use hapax_core::{Stamp, StateName, Tag, identity::Surface};
-use hapax_engine::Advice;
+use hapax_engine::advice;
 use hapax_store::{Changes, Cursor, Index, StoreError};
 
 use crate::{
@@ -194,12 +194,7 @@ fn wanted(caller: &Caller, filter: &Filter, seen: &Seen) -> bool {
 fn row(caller: &Caller, seen: &Seen) -> OperationRow {
     let record = &seen.record;
     let state = record.state.name();
-    let next = match state {
-        StateName::Pending => Advice::Wait,
-        StateName::InDoubt => Advice::Resolve,
-        StateName::Open | StateName::Absent => Advice::RunsAgain,
-        StateName::Committed | StateName::Rejected | StateName::Tombstone => Advice::Replays,
-    };
+    let next = advice(record, seen.now);
     OperationRow {
         operation: seen.id.to_string(),
         surface: record.about.surface.to_string(),

@@ -7,6 +7,7 @@ use crate::{
     audit::Action,
     http::{Reply, answer, text},
     log::Level,
+    page::csrf::came_from_here,
     problem::Problem,
     wire::{PolicyList, PolicyWire},
 };
@@ -48,11 +49,13 @@ pub(crate) async fn set_policies(app: &App, asked: Asked) -> Result<Reply, Probl
 }
 
 /// Has the process read its own files again: all of it is in force afterwards, or nothing of it.
-pub(crate) async fn reload(app: &App, caller: &Caller) -> Result<Reply, Problem> {
+pub(crate) async fn reload(app: &App, asked: &Asked) -> Result<Reply, Problem> {
+    // It takes no body, so any page could have a browser send it.
+    came_from_here(&asked.headers)?;
     let Some(reloader) = &app.reloader else {
         return Err(Problem::forbidden("this process was given no files that it could read again"));
     };
-    match reloader.ask(caller.identity.actor()).await {
+    match reloader.ask(asked.caller.identity.actor()).await {
         Ok(()) => Ok(answer(&value!({ "reloaded": true }))),
         Err(why) => Err(Problem::bad_request(format!("not reloaded, all stays as it was: {why}"))),
     }

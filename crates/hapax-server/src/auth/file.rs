@@ -114,14 +114,15 @@ fn written(entry: &ApiKey) -> Result<String, KeyError> {
     Ok(format!("\n{ENTRY}\n{text}"))
 }
 
-/// What stands before the first entry, and each entry with what follows it.
+/// What stands before the first entry, and each entry with what follows it. Comments right above an entry are its own.
 fn blocks(text: &str) -> Vec<&str> {
     let mut starts = vec![0];
-    let mut at = 0;
+    let (mut at, mut comments) = (0, None);
     for line in text.split_inclusive('\n') {
         if line.trim_start().starts_with(ENTRY) && at > 0 {
-            starts.push(at);
+            starts.push(comments.unwrap_or(at));
         }
+        comments = if line.trim_start().starts_with('#') { comments.or(Some(at)) } else { None };
         at += line.len();
     }
     starts.push(text.len());
@@ -173,6 +174,22 @@ mod tests {
         assert!(text.starts_with("# ours\n") && text.contains("\"one\"") && !text.contains("two"), "{text}");
         assert_eq!(fs::metadata(&path.0).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(!keys.revoke("two", drop).unwrap());
+    }
+
+    /// Each entry goes with the comments right above it, and with no others.
+    #[test]
+    fn a_comment_goes_with_the_entry_below_it() {
+        let text: String = ["one", "two", "three"]
+            .map(|name| format!("# of {name}\n# and more of {name}{}", written(&entry(name)).unwrap()))
+            .concat();
+        let (path, keys) = file("of-each", &format!("# of all\n\n{text}"));
+        assert!(keys.revoke("two", drop).unwrap());
+        let left = fs::read_to_string(&path.0).unwrap();
+        assert!(
+            left.contains("# of all") && left.contains("# and more of one") && left.contains("# of three"),
+            "{left}"
+        );
+        assert!(!left.contains("two"), "{left}");
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub enum KeyError {
 #[serde(deny_unknown_fields)]
 pub struct ApiKey {
     /// What it is called in logs and audit rows.
+    #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// `sha256:` and 64 hexadecimal digits; made by `hapax key new`.
     #[schemars(regex(pattern = r"^sha256:[0-9a-fA-F]{64}$"))]
@@ -84,6 +85,25 @@ pub struct Keys {
 }
 
 const MOST_KEYS: usize = 100_000;
+/// A name stands in logs, lists and audit rows.
+const MOST_NAME: usize = 255;
+const MOST_LISTED: usize = 64;
+
+/// Whether its texts can be shown and written down wherever a key is named.
+fn bounded(entry: &ApiKey) -> Result<(), String> {
+    let fits = |text: &str| !text.trim().is_empty() && text.len() <= MOST_NAME && !text.chars().any(char::is_control);
+    let texts = [("name", Some(&entry.name)), ("principal", entry.principal.as_ref())];
+    if let Some((place, _)) = texts.into_iter().find(|(_, text)| text.is_some_and(|text| !fits(text))) {
+        return Err(format!("`{place}` has from 1 to {MOST_NAME} bytes, and no control characters"));
+    }
+    let surfaces = entry.surfaces.as_deref().unwrap_or_default();
+    for (place, list) in [("roles", &entry.roles[..]), ("capabilities", &entry.capabilities), ("surfaces", surfaces)] {
+        if list.len() > MOST_LISTED || !list.iter().all(|text| fits(text)) {
+            return Err(format!("`{place}` has at most {MOST_LISTED} entries, each of 1 to {MOST_NAME} bytes"));
+        }
+    }
+    Ok(())
+}
 
 impl Keys {
     pub fn from_toml(text: &str) -> Result<Self, KeyError> {
@@ -105,6 +125,7 @@ impl Keys {
         }
         for entry in entries {
             let wrong = |rule: String| KeyError::Entry { name: entry.name.clone(), rule };
+            bounded(&entry).map_err(wrong)?;
             let digest = digest_of(&entry.hash).ok_or_else(|| {
                 wrong("`hash` is `sha256:` and 64 hexadecimal digits; `hapax key new` makes one".to_owned())
             })?;

@@ -30,7 +30,7 @@ pub(super) fn check(app: &App, caller: &Caller, shown: &str) -> Result<(), Probl
 }
 
 /// Browsers say where a form comes from.
-pub(super) fn came_from_here(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn came_from_here(headers: &HeaderMap) -> Result<(), Problem> {
     match headers.get("sec-fetch-site").and_then(|site| site.to_str().ok()) {
         None | Some("same-origin") => Ok(()),
         Some(_) => Err(Problem::forbidden("the form was sent by another site")),

@@ -1,6 +1,6 @@
 //! The operator's page: rendered here, usable without JavaScript, live with it.
 
-mod csrf;
+pub(crate) mod csrf;
 mod html;
 mod view;
 
