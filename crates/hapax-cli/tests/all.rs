@@ -22,6 +22,7 @@ mod gateway_smuggling;
 mod gateway_spelling;
 mod gateway_streams;
 mod gateway_table;
+mod gateway_uploads;
 mod gateway_upstream_faults;
 mod gateway_whose;
 mod real_clients;

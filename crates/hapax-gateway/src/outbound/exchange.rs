@@ -3,9 +3,10 @@
 use std::{error::Error, sync::Arc};
 
 use http::{
-    Request, Response, Uri, Version, header,
+    HeaderValue, Request, Response, Uri, Version, header,
     uri::{Authority, Scheme},
 };
+use http_body::Body as _;
 
 use super::{
     failure::{Failure, told},
@@ -57,7 +58,7 @@ impl Taken {
         pool: &Arc<Pool>,
     ) -> Result<Response<Out>, (Failure, Option<Request<Out>>)> {
         match self {
-            Self::Own(link) => Ok(link.exchange(request, reusable, pool).await?.map(Out::link)),
+            Self::Own(link) => Ok(link.exchange(for_http1(request), reusable, pool).await?.map(Out::link)),
             Self::Shared(stream) => {
                 let (mut sender, permit) = stream.into_parts();
                 match sender.try_send_request(for_http2(request, pool)).await {
@@ -79,8 +80,20 @@ impl Taken {
     }
 }
 
-/// HTTP/2 has the host in the target and no `Host`.
+/// A body of which nobody knows the length is announced, whatever the method: of a GET or a HEAD that announces nothing
+/// our library takes it that there is none, and drops it.
+fn for_http1(mut request: Request<Out>) -> Request<Out> {
+    let body = request.body();
+    if !body.is_end_stream() && body.size_hint().exact().is_none() {
+        request.headers_mut().insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+    request
+}
+
+/// HTTP/2 has the host in the target and no `Host`, and frames instead of chunks.
 fn for_http2(mut request: Request<Out>, pool: &Pool) -> Request<Out> {
+    // Of a connection that turned out to be closed.
+    request.headers_mut().remove(header::TRANSFER_ENCODING);
     let host = request.headers_mut().remove(header::HOST);
     let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
