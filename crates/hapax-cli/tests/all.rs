@@ -11,6 +11,7 @@ mod gateway_bad_answers;
 mod gateway_config;
 mod gateway_egress;
 mod gateway_flood;
+mod gateway_heads;
 mod gateway_held;
 mod gateway_http2_upstream;
 mod gateway_killed;
