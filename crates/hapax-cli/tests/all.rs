@@ -15,6 +15,7 @@ mod gateway_heads;
 mod gateway_held;
 mod gateway_http2_upstream;
 mod gateway_killed;
+mod gateway_long_answers;
 mod gateway_once;
 mod gateway_protocols;
 mod gateway_renamed;

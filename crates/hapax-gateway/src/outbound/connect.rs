@@ -22,6 +22,14 @@ use super::{
 /// How often a shared connection is asked whether it lives, and how long it may take to say so.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
+/// The headers of one answer. An answer with more is lost, and what was done stays in doubt: so this is far more than
+/// upstreams send, and no more than bounds what one of them makes us hold. It is the count that our library bounds in HTTP/1.1,
+/// where its buffer takes some 400 KiB of them.
+const ANSWER_HEADERS: usize = 1_000;
+
+/// The bytes of one answer's headers over HTTP/2, where only these are bounded, for the same reason.
+const ANSWER_HEAD_BYTES: u32 = 256 * 1024;
+
 /// What is spoken with an upstream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Protocol {
@@ -74,6 +82,7 @@ impl Connector {
                 .timer(TokioTimer::new())
                 .initial_stream_window_size(1 << 20)
                 .initial_connection_window_size(4 << 20)
+                .max_header_list_size(ANSWER_HEAD_BYTES)
                 // A connection that is dead without a word is found out before many have entrusted it with a request.
                 .keep_alive_interval(KEEP_ALIVE)
                 .keep_alive_timeout(KEEP_ALIVE)
@@ -83,7 +92,9 @@ impl Connector {
             let unused = Failure::NotConnected("it has no stream".to_owned());
             return Shared::new(sender, streams).stream().map(Taken::Shared).ok_or(unused);
         }
-        let (sender, connection) = http1::Builder::new().handshake(io).await.map_err(no_http)?;
+        let mut builder = http1::Builder::new();
+        builder.max_headers(ANSWER_HEADERS);
+        let (sender, connection) = builder.handshake(io).await.map_err(no_http)?;
         Ok(Taken::Own(Box::new(Link::new(sender, connection, written, place))))
     }
 
