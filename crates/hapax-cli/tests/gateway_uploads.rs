@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
+use std::time::Duration;
+
 use crate::support::{
     Conn, Dir, Reply, Start, Upstream,
     http2::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2, ask, frame},
@@ -43,4 +45,44 @@ fn a_body_without_a_length_arrives_whole_whatever_the_method() {
         let asked = upstream.asked().pop().unwrap();
         assert_eq!((asked.header("transfer-encoding"), asked.header("content-length")), (None, None));
     }
+}
+
+/// An upload without a key is passed on as it comes. What breaks it is the client's doing, and neither the upstream's nor
+/// a reason to ask its operator.
+#[test]
+fn a_broken_upload_is_its_clients_and_not_the_upstreams() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for (at, key) in ["", "Idempotency-Key: k1\r\n"].into_iter().enumerate() {
+        for broken in [
+            // A chunk that is none, at once, and after a good one.
+            "zz\r\nabc\r\n0\r\n\r\n",
+            "3\r\nabc\r\nzz\r\nabc\r\n0\r\n\r\n",
+        ] {
+            // At once, and when the upstream has the first of it.
+            for pause in [0, 300] {
+                let head = format!("POST /upload HTTP/1.1\r\nHost: a\r\n{key}Transfer-Encoding: chunked\r\n\r\n");
+                let mut conn = Conn::to(gateway.address);
+                let (first, rest) = broken.split_at(if pause == 0 { 0 } else { broken.find("zz").unwrap() });
+                conn.send(format!("{head}{first}"));
+                std::thread::sleep(Duration::from_millis(pause));
+                conn.send(rest);
+                let answer = conn.answer();
+                assert_eq!(answer.status, 400, "{at} {broken:?} {pause}: {}", answer.text());
+                assert!(answer.says("\"code\":\"broken_request\""), "{}", answer.text());
+                assert!(answer.says("\"next_action\":\"retry_same_key\"") && answer.says("\"safe_new_key\":false"));
+                assert!(conn.closed_within(Duration::from_secs(10)), "the connection lives on");
+            }
+        }
+        // One that ends before its length.
+        let mut conn = Conn::to(gateway.address);
+        conn.send(format!("POST /upload HTTP/1.1\r\nHost: a\r\n{key}Content-Length: 10\r\n\r\nabc"));
+        conn.stream().shutdown(std::net::Shutdown::Write).unwrap();
+        let answer = conn.answer();
+        assert!(answer.status == 400 && answer.says("\"code\":\"broken_request\""), "{}", answer.text());
+    }
+    assert_eq!(upstream.count(), 0, "none of it came to its end");
+    let good = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    assert_eq!(Conn::to(gateway.address).send(good).answer().status, 201);
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Response, request};
+use hapax_http::{Code, Guard, NextStep, Problem};
+use http::{HeaderValue, Response, header, request};
 use hyper::body::{Body as _, Incoming};
 use tokio::time::sleep;
 
@@ -15,7 +16,7 @@ use crate::{
     outbound::Failure,
     route::Route,
     setup::Setup,
-    upload::{Fate, Upload},
+    upload::{Cut, Fate, Upload},
     upstream_request::{leaves_it_clean, upstream_request},
 };
 
@@ -94,9 +95,23 @@ async fn send(
             Err(Failure::TimedOut)
         }
     };
-    match sent {
-        Ok(response) => answered(response),
-        Err(_) if upload.is_some_and(|upload| upload.was_too_slow()) => too_slow(&route.guard).map(Out::whole),
-        Err(failure) => no_answer(route, &failure),
+    let failure = match sent {
+        Ok(response) => return answered(response),
+        Err(failure) => failure,
+    };
+    // Without the rest of the request there is nothing that the upstream could have answered.
+    match upload.and_then(|upload| upload.cut()) {
+        Some(Cut::TooSlow) => too_slow(&route.guard).map(Out::whole),
+        Some(Cut::Broken) => broken(&route.guard).map(Out::whole),
+        None => no_answer(route, &failure),
     }
+}
+
+/// A body that cannot be read to its end. What came of it before was sent on.
+fn broken(guard: &Guard) -> Response<Bytes> {
+    let detail = "the body did not arrive whole; send the request again";
+    let mut answer = guard.problem(&Problem::new(Code::BrokenRequest, NextStep::RetrySameKey, detail));
+    // Where the next request would begin nobody can say.
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
 }

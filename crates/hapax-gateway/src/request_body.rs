@@ -95,7 +95,8 @@ impl Reading {
     }
 }
 
-fn is_slow(error: &hyper::Error) -> bool {
+/// Whether a body stayed away, rather than coming in pieces that are none.
+pub(crate) fn is_slow(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
 }

@@ -2,10 +2,7 @@
 
 use std::{
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -15,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 
-use crate::{body::BoxError, quiet::Quiet};
+use crate::{body::BoxError, quiet::Quiet, request_body::is_slow};
 
 /// A client that sends less than this in the time for a whole body is one that only holds its place.
 const LEAST_SENT: u64 = 4 * 1024;
@@ -33,7 +30,15 @@ pub(crate) struct Pacing {
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     ended: Notify,
-    too_slow: AtomicBool,
+    cut: OnceLock<Cut>,
+}
+
+/// Why an upload did not come to its end, where that is its client's doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cut {
+    TooSlow,
+    /// It broke off, or what came of it cannot be read.
+    Broken,
 }
 
 impl Fate {
@@ -42,8 +47,8 @@ impl Fate {
         self.ended.notified().await;
     }
 
-    pub(crate) fn was_too_slow(&self) -> bool {
-        self.too_slow.load(Ordering::Acquire)
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        self.cut.get().copied()
     }
 }
 
@@ -93,10 +98,14 @@ impl Body for Upload {
                 this.heard(frame.data_ref().map_or(0, Bytes::len));
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(ended) => Poll::Ready(ended.map(|frame| frame.map_err(Into::into))),
+            Poll::Ready(Some(Err(error))) => {
+                let _first = this.fate.cut.set(if is_slow(&error) { Cut::TooSlow } else { Cut::Broken });
+                Poll::Ready(Some(Err(error.into())))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => {
                 ready!(this.quiet.poll_within(cx, this.pacing.body.saturating_sub(this.waited)));
-                this.fate.too_slow.store(true, Ordering::Release);
+                let _first = this.fate.cut.set(Cut::TooSlow);
                 Poll::Ready(Some(Err("the client sent its body too slowly".into())))
             }
         }
