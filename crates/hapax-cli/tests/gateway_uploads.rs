@@ -86,3 +86,21 @@ fn a_broken_upload_is_its_clients_and_not_the_upstreams() {
     let good = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     assert_eq!(Conn::to(gateway.address).send(good).answer().status, 201);
 }
+
+/// A policy that only watches lets a request pass whatever it thinks of it; but half of a body is not one that its client
+/// has sent.
+#[test]
+fn a_broken_body_is_not_passed_on_as_a_whole_one() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).file("[default]\nmode = \"shadow\"\n").upstream(upstream.address).go();
+    let head = "POST /upload HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k1\r\n";
+    for body in ["Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n", "Content-Length: 10\r\n\r\nabc"] {
+        let mut conn = Conn::to(gateway.address);
+        conn.send(format!("{head}{body}"));
+        conn.stream().shutdown(std::net::Shutdown::Write).unwrap();
+        let answer = conn.answer();
+        assert!(answer.status == 400 && answer.says("\"code\":\"broken_request\""), "{body:?}: {}", answer.text());
+    }
+    assert_eq!(upstream.count(), 0);
+}

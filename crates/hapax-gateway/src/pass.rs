@@ -14,6 +14,7 @@ use crate::{
     gateway::{not_asked, too_slow},
     inbound::Peer,
     outbound::Failure,
+    request_body::Rest,
     route::Route,
     setup::Setup,
     upload::{Cut, Fate, Upload},
@@ -31,14 +32,14 @@ pub(crate) async fn through(
     if body.is_end_stream() {
         return whole(head, Bytes::new(), route, setup, peer).await;
     }
-    resumed(head, Bytes::new(), body, route, setup, peer).await
+    resumed(head, Bytes::new(), body.into(), route, setup, peer).await
 }
 
 /// The same for a body of which the beginning was read already.
 pub(crate) async fn resumed(
     head: request::Parts,
     first: Bytes,
-    rest: Incoming,
+    rest: Rest,
     route: &Arc<Route>,
     setup: &Setup,
     peer: Peer,

@@ -9,10 +9,13 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::sync::Notify;
 
-use crate::{body::BoxError, quiet::Quiet, request_body::is_slow};
+use crate::{
+    body::BoxError,
+    quiet::Quiet,
+    request_body::{Rest, is_slow},
+};
 
 /// A client that sends less than this in the time for a whole body is one that only holds its place.
 const LEAST_SENT: u64 = 4 * 1024;
@@ -57,7 +60,7 @@ impl Fate {
 pub(crate) struct Upload {
     /// What was read of it already.
     first: Bytes,
-    rest: Incoming,
+    rest: Rest,
     quiet: Quiet,
     pacing: Pacing,
     came: u64,
@@ -66,7 +69,7 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    pub(crate) fn new(first: Bytes, rest: Incoming, pacing: Pacing) -> Self {
+    pub(crate) fn new(first: Bytes, rest: Rest, pacing: Pacing) -> Self {
         let quiet = Quiet::new(pacing.pause);
         Self { first, rest, quiet, pacing, came: 0, waited: Duration::ZERO, fate: Arc::default() }
     }
@@ -93,7 +96,7 @@ impl Body for Upload {
         if !this.first.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.first)))));
         }
-        match Pin::new(&mut this.rest).poll_frame(cx) {
+        match this.rest.poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 this.heard(frame.data_ref().map_or(0, Bytes::len));
                 Poll::Ready(Some(Ok(frame)))
@@ -116,7 +119,7 @@ impl Body for Upload {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.rest.size_hint().exact() {
+        match self.rest.body.size_hint().exact() {
             Some(length) => SizeHint::with_exact(length.saturating_add(self.first.len() as u64)),
             None => SizeHint::default(),
         }
