@@ -17,6 +17,7 @@ mod gateway_http2_upstream;
 mod gateway_killed;
 mod gateway_long_answers;
 mod gateway_once;
+mod gateway_preface;
 mod gateway_protocols;
 mod gateway_renamed;
 mod gateway_slow;

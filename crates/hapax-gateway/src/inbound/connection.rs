@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
     net::TcpStream,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     limits::Limits,
     live::Stopping,
     pace::{Answering, Pace},
-    watched::Watched,
+    watched::{Ahead, Watched},
 };
 use crate::body::Out;
 
@@ -51,54 +51,60 @@ pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, sha
     let _ = stream.set_nodelay(true);
     match &shared.tls {
         None => {
-            let peer = Peer { address, tls: false };
-            let mut stream = stream;
-            let mut stopping = shared.stopping.clone();
-            let first = tokio::select! {
-                first = begins_as_http2(&mut stream, &shared.limits) => first,
-                () = stopping.stopped() => return,
-            };
-            match first {
-                Ok((true, ahead)) => http2(stream, ahead, peer, shared).await,
-                Ok((false, ahead)) => http1(stream, ahead, peer, shared).await,
-                Err(_) => {}
+            let (mut stream, peer) = (stream, Peer { address, tls: false });
+            match begun(&mut stream, shared).await {
+                Some((true, ahead)) => http2(stream, ahead, peer, shared).await,
+                Some((false, ahead)) => http1(stream, ahead, peer, shared).await,
+                None => {}
             }
         }
         Some(acceptor) => {
             let peer = Peer { address, tls: true };
-            let Ok(Ok(stream)) = timeout(shared.limits.head, acceptor.accept(stream)).await else { return };
+            let Ok(Ok(mut stream)) = timeout(shared.limits.head, acceptor.accept(stream)).await else { return };
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-                http2(stream, Vec::new(), peer, shared).await;
+                // What it speaks is agreed. Its preface has its time all the same.
+                let Some((_, ahead)) = begun(&mut stream, shared).await else { return };
+                http2(stream, ahead, peer, shared).await;
             } else {
-                http1(stream, Vec::new(), peer, shared).await;
+                http1(stream, Ahead::default(), peer, shared).await;
             }
         }
     }
 }
 
-/// Reads as much as is needed to know, and hands it on.
-async fn begins_as_http2(stream: &mut TcpStream, limits: &Limits) -> io::Result<(bool, Vec<u8>)> {
-    let mut ahead = Vec::with_capacity(PREFACE.len());
-    let mut most = limits.idle;
+/// How a connection begins. None: it does not, or we stop.
+async fn begun<A: Answer>(stream: &mut (impl AsyncRead + Unpin), shared: &Shared<A>) -> Option<(bool, Ahead)> {
+    let mut stopping = shared.stopping.clone();
+    tokio::select! {
+        begun = begins_as_http2(stream, &shared.limits) => begun.ok(),
+        () = stopping.stopped() => None,
+    }
+}
+
+/// Reads as much as is needed to know, and hands it on. It has the time of a head, from its first byte on: what turns out to
+/// be the beginning of one has no more, and what is none has no time for each of its bytes.
+async fn begins_as_http2(stream: &mut (impl AsyncRead + Unpin), limits: &Limits) -> io::Result<(bool, Ahead)> {
+    let mut ahead = Ahead { bytes: Vec::with_capacity(PREFACE.len()), since: None };
+    let mut end = Instant::now() + limits.idle;
     loop {
-        let room = PREFACE.len() - ahead.len();
-        let read = timeout(most, (&mut *stream).take(room as u64).read_buf(&mut ahead)).await;
+        let room = PREFACE.len() - ahead.bytes.len();
+        let read = timeout_at(end, (&mut *stream).take(room as u64).read_buf(&mut ahead.bytes)).await;
         if read?? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if !PREFACE.starts_with(&ahead) {
+        end = *ahead.since.get_or_insert_with(Instant::now) + limits.head;
+        if !PREFACE.starts_with(&ahead.bytes) {
             return Ok((false, ahead));
         }
-        if ahead.len() == PREFACE.len() {
+        if ahead.bytes.len() == PREFACE.len() {
             return Ok((true, ahead));
         }
-        most = limits.head;
     }
 }
 
 async fn http1<A: Answer>(
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    ahead: Vec<u8>,
+    ahead: Ahead,
     peer: Peer,
     shared: &Shared<A>,
 ) {
@@ -131,7 +137,7 @@ const HEADERS_WITHOUT_ALLOCATION: usize = 100;
 
 async fn http2<A: Answer>(
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    ahead: Vec<u8>,
+    ahead: Ahead,
     peer: Peer,
     shared: &Shared<A>,
 ) {

@@ -21,6 +21,14 @@ use crate::{
 /// Stands in for bytes that were refused: no server takes it for part of a head, and this one answers 400.
 const REFUSED: u8 = 0;
 
+/// What was read of a connection to tell the protocols apart.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    pub(crate) bytes: Vec<u8>,
+    /// When the first of it came.
+    pub(crate) since: Option<Instant>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Watched<T> {
     io: T,
@@ -28,8 +36,7 @@ pub(crate) struct Watched<T> {
     pace: Pace,
     /// None on HTTP/2, where frames say their length once.
     framing: Option<Framing>,
-    /// What was read to tell the protocols apart.
-    ahead: Vec<u8>,
+    ahead: Ahead,
     refused: bool,
     reading: Deadline,
     /// Since when the present phase waits for bytes.
@@ -40,15 +47,15 @@ pub(crate) struct Watched<T> {
 }
 
 impl<T> Watched<T> {
-    pub(crate) fn http1(io: T, ahead: Vec<u8>, limits: Arc<Limits>, pace: Pace) -> Self {
+    pub(crate) fn http1(io: T, ahead: Ahead, limits: Arc<Limits>, pace: Pace) -> Self {
         Self::new(io, ahead, Some(Framing::default()), limits, pace)
     }
 
-    pub(crate) fn http2(io: T, ahead: Vec<u8>, limits: Arc<Limits>, pace: Pace) -> Self {
+    pub(crate) fn http2(io: T, ahead: Ahead, limits: Arc<Limits>, pace: Pace) -> Self {
         Self::new(io, ahead, None, limits, pace)
     }
 
-    fn new(io: T, ahead: Vec<u8>, framing: Option<Framing>, limits: Arc<Limits>, pace: Pace) -> Self {
+    fn new(io: T, ahead: Ahead, framing: Option<Framing>, limits: Arc<Limits>, pace: Pace) -> Self {
         Self {
             io,
             limits,
@@ -135,21 +142,23 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
             return Poll::Ready(Ok(()));
         }
         let start = buf.filled().len();
-        if this.ahead.is_empty() {
+        if this.ahead.bytes.is_empty() {
             match Pin::new(&mut this.io).poll_read(cx, buf) {
                 Poll::Pending => return this.waiting(cx),
                 Poll::Ready(read) => read?,
             }
         } else {
-            let count = this.ahead.len().min(buf.remaining());
-            buf.put_slice(&this.ahead[..count]);
-            this.ahead.drain(..count);
+            let count = this.ahead.bytes.len().min(buf.remaining());
+            buf.put_slice(&this.ahead.bytes[..count]);
+            this.ahead.bytes.drain(..count);
         }
         let before = this.framing.as_ref().map(Framing::phase);
         this.checked(buf, start);
         // A head has one deadline from its first byte on, however it drips; a body one from its last.
         match this.framing.as_ref().map(Framing::phase) {
-            Some(Phase::Head) if before != Some(Phase::Head) => this.since = Some((Phase::Head, Instant::now())),
+            Some(Phase::Head) if before != Some(Phase::Head) => {
+                this.since = Some((Phase::Head, this.ahead.since.take().unwrap_or_else(Instant::now)));
+            }
             Some(Phase::Head) => {}
             Some(Phase::Between | Phase::Body) | None => this.since = None,
         }
