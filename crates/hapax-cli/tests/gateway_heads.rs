@@ -4,8 +4,9 @@
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
 use crate::support::{
-    Dir, Start, Upstream,
+    Conn, Dir, Start, Upstream,
     http2::{END_HEADERS, END_STREAM, HEADERS, Http2, ask, frame},
+    request,
 };
 
 /// HTTP/2 lets a client send its cookies in crumbs, each in a field of its own. To an upstream that reads the first `Cookie` of
@@ -30,5 +31,46 @@ fn crumbs_of_a_cookie_are_one_cookie_upstream() {
         let cookies: Vec<&str> =
             asked.headers.iter().filter(|(name, _)| name == "cookie").map(|(_, value)| value.as_str()).collect();
         assert_eq!(cookies, ["theme=dark; session=s1; lang=en; tz=utc"], "{seen}");
+    }
+}
+
+/// A client names its credential and its key in `Connection`, as if they were between it and us: the upstream took the
+/// request for nobody's, or for one without a key.
+#[test]
+fn neither_credential_nor_key_is_taken_out_by_name() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let file = "[gateway]\ntenant = \"header:X-Tenant\"\ntrusted_proxies = [\"127.0.0.1\"]\n\
+                [[route]]\nmatch = \"POST /pay\"\nkey_headers = [\"X-Payment\"]\n\
+                [[route]]\nmatch = \"POST /book\"\nsurface = \"books\"\n\
+                [surface.books]\nkey.source = [\"header:X-Booking\"]\n";
+    let gateway = Start::at(&dir).file(file).upstream(upstream.address).go();
+    let kept = [
+        ("Authorization", "Bearer one"),
+        ("Cookie", "session=1"),
+        ("X-Api-Key", "a"),
+        ("X-Auth-Token", "b"),
+        ("X-Access-Token", "c"),
+        ("Api-Key", "d"),
+        ("Private-Token", "e"),
+        ("Ocp-Apim-Subscription-Key", "f"),
+        ("X-Tenant", "shop"),
+        ("Idempotency-Key", "k1"),
+        ("X-Idempotency-Key", "k1"),
+        ("X-Payment", "k1"),
+        ("X-Booking", "k1"),
+        ("Content-Type", "application/json"),
+    ];
+    let named: Vec<String> = kept.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+    let connection = format!("{}, x-mine", named.join(", "));
+    for (method, path) in [("POST", "/pay"), ("POST", "/book"), ("POST", "/else"), ("GET", "/pay")] {
+        let mut headers = kept.to_vec();
+        headers.extend([("Connection", connection.as_str()), ("X-Mine", "1")]);
+        assert_eq!(Conn::to(gateway.address).send(request(method, path, &headers, "{}")).answer().status, 201);
+        let asked = upstream.asked().pop().unwrap();
+        for ((_, value), name) in kept.iter().zip(&named) {
+            assert_eq!(asked.header(name), Some(*value), "{method} {path}: {name}");
+        }
+        assert_eq!((asked.header("x-mine"), asked.header("connection")), (None, None));
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::{
     body::Out,
-    forward::{Forwarder, join_crumbs, strip_request, via},
+    forward::{Forwarder, join_crumbs, via},
     inbound::Peer,
     outbound::{Failure, Pool},
     route::HostHeader,
@@ -60,7 +60,7 @@ impl Reauthorize {
         *request.method_mut() = Method::GET;
         *request.uri_mut() = Uri::from(self.pool.target().path(&path)?);
         let mut copied = asking.headers.clone();
-        strip_request(&mut copied);
+        self.forwarder.strip(&mut copied);
         join_crumbs(&mut copied, asking.version);
         for name in ABOUT_THE_REQUEST.iter().chain(&self.keys) {
             copied.remove(name);

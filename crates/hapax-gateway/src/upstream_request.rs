@@ -4,7 +4,7 @@ use http::{HeaderMap, Method, Request, Uri, Version, header, request, uri::PathA
 
 use crate::{
     body::Out,
-    forward::{Forwarder, join_crumbs, strip_request, via},
+    forward::{Forwarder, join_crumbs, via},
     inbound::Peer,
     route::{HostHeader, Route},
 };
@@ -23,7 +23,7 @@ pub(crate) fn upstream_request(
         Some(authority) => header::HeaderValue::from_str(authority.as_str()).ok(),
         None => head.headers.remove(header::HOST),
     };
-    strip_request(&mut head.headers);
+    forwarder.strip(&mut head.headers);
     join_crumbs(&mut head.headers, head.version);
     route.take_out_ours(&mut head.headers);
     forwarder.trace(&mut head.headers, peer, client_host.as_ref());

@@ -66,7 +66,7 @@ impl Config {
         secrets: &Secrets,
         before: Option<&Setup>,
     ) -> Result<Setup, SetupError> {
-        let forwarder = Forwarder { trusted: self.trusted_proxies.clone() };
+        let forwarder = Forwarder { trusted: self.trusted_proxies.clone(), telling: self.telling(policies)? };
         let trouble = before.map_or_else(Arc::default, |before| Arc::clone(&before.trouble));
         let guarding =
             Guarding { engine, policies, forwarder: &forwarder, trouble: &trouble, secret: &self.secret_headers };
@@ -128,6 +128,28 @@ impl Config {
             trouble,
             pools: pools.made,
         })
+    }
+
+    /// The headers from which tenants and keys are read because this file says so.
+    fn telling(&self, policies: &Policies) -> Result<Arc<[HeaderName]>, SetupError> {
+        let tenant = match &self.tenant {
+            TenantChoice::Header(name) => Some(name.as_str()),
+            TenantChoice::Credential | TenantChoice::Jwt(_) | TenantChoice::Fixed(_) => None,
+        };
+        let mut names: Vec<HeaderName> = tenant.into_iter().filter_map(|name| name.parse().ok()).collect();
+        names.extend(self.routes.iter().flat_map(|route| &route.key_headers).filter_map(|name| name.parse().ok()));
+        let surfaces = self.routes.iter().filter_map(|route| route.surface.as_deref()).chain([SURFACE]);
+        for surface in surfaces {
+            let policy = policies.of(&Surface::new(surface).map_err(RulesError::from)?);
+            let headers = policy.key.source.iter().flatten().filter_map(|source| match source {
+                KeySource::Header(name) => name.parse().ok(),
+                KeySource::Query(_) | KeySource::JsonPointer(_) | KeySource::Template(_) | KeySource::Automatic => None,
+                // A source that this version does not know is no header to it.
+                _ => None,
+            });
+            names.extend(headers);
+        }
+        Ok(names.into())
     }
 
     fn whose(&self, secrets: &Secrets) -> Result<Whose, SetupError> {

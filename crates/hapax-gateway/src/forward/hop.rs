@@ -19,22 +19,38 @@ const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 /// What a request has of it besides.
 static OF_REQUESTS: [HeaderName; 3] = [header::TE, HTTP2_SETTINGS, header::EXPECT];
 
-/// What nobody may have removed by naming it in `Connection`: it says where a request goes, how long it is, and whose it
-/// is.
-const NOT_BY_NAME: [HeaderName; 5] =
-    [header::HOST, header::CONTENT_LENGTH, header::AUTHORIZATION, header::COOKIE, header::CONTENT_TYPE];
+/// What nobody may have removed by naming it in `Connection`: it says where a request goes, how long it is, what it is,
+/// whose it is, and which one. Taken out here, it would be another request for the upstream than it is for us. What besides
+/// carries keys and tenants a setup knows.
+static NOT_BY_NAME: [HeaderName; 14] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::AUTHORIZATION,
+    header::COOKIE,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-access-token"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("private-token"),
+    HeaderName::from_static("ocp-apim-subscription-key"),
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("x-idempotency-key"),
+];
 
 pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
     headers.contains_key(header::UPGRADE)
 }
 
-/// Leaves what is meant for the upstream.
-pub(crate) fn strip_request(headers: &mut HeaderMap) {
+/// Leaves what is meant for the upstream. `telling` are the headers that tell us whose a request is and which one, besides
+/// the usual ones.
+pub(super) fn strip_request(headers: &mut HeaderMap, telling: &[HeaderName]) {
     // The only transfer coding a request may wish for beyond the hop.
     let trailers = headers.get(header::TE).is_some_and(|value| {
         value.as_bytes().split(|byte| *byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(b"trailers"))
     });
-    strip(headers);
+    strip(headers, telling);
     // We have said "continue" ourselves.
     remove_all(headers, &OF_REQUESTS);
     // The length is that of the body we send.
@@ -46,17 +62,17 @@ pub(crate) fn strip_request(headers: &mut HeaderMap) {
 
 /// Leaves what is meant for the client. Whether the body's length may still be told is the server's affair.
 pub(crate) fn strip_response(headers: &mut HeaderMap) {
-    strip(headers);
+    strip(headers, &[]);
 }
 
-fn strip(headers: &mut HeaderMap) {
+fn strip(headers: &mut HeaderMap, telling: &[HeaderName]) {
     if headers.contains_key(header::CONNECTION) {
         let named: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
             .iter()
             .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
             .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
-            .filter(|name| !NOT_BY_NAME.contains(name))
+            .filter(|name| !NOT_BY_NAME.contains(name) && !telling.contains(name))
             .collect();
         for name in named {
             headers.remove(name);
@@ -96,7 +112,7 @@ mod tests {
             ("expect", "100-continue"),
             ("accept", "*/*"),
         ]);
-        strip_request(&mut sent);
+        strip_request(&mut sent, &[]);
         assert_eq!(sent, headers(&[("host", "a"), ("accept", "*/*"), ("te", "trailers")]));
     }
 
@@ -104,12 +120,16 @@ mod tests {
     #[test]
     fn nobody_strips_a_credential_or_a_length_by_naming_it() {
         let mut sent = headers(&[
-            ("connection", "authorization, host, cookie"),
+            ("connection", "authorization, host, cookie, X-Api-Key, idempotency-key, x-tenant, x-mine"),
             ("host", "a"),
             ("authorization", "b"),
             ("cookie", "c"),
+            ("x-api-key", "d"),
+            ("idempotency-key", "e"),
+            ("x-tenant", "f"),
+            ("x-mine", "g"),
         ]);
-        strip_request(&mut sent);
-        assert_eq!(sent.len(), 3);
+        strip_request(&mut sent, &[HeaderName::from_static("x-tenant")]);
+        assert!(sent.len() == 6 && !sent.contains_key("x-mine"), "{sent:?}");
     }
 }

@@ -5,5 +5,5 @@ mod hop;
 mod trace;
 
 pub(crate) use crumbs::join_crumbs;
-pub(crate) use hop::{is_upgrade, strip_request, strip_response};
+pub(crate) use hop::{is_upgrade, strip_response};
 pub(crate) use trace::{Forwarder, via};

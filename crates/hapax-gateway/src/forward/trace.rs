@@ -1,10 +1,10 @@
 //! Where a request came from, as told to the upstream.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-use super::hop::remove_all;
+use super::hop::{remove_all, strip_request};
 use crate::{inbound::Peer, networks::Networks};
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -21,9 +21,16 @@ static OF_THE_TRUSTED: [HeaderName; 6] = [header::FORWARDED, FOR, PROTO, HOST, P
 pub(crate) struct Forwarder {
     /// Whoever connects from here may say where a request came from before.
     pub(crate) trusted: Networks,
+    /// The headers that tell whose a request is and which one, by this setup's own choice.
+    pub(crate) telling: Arc<[HeaderName]>,
 }
 
 impl Forwarder {
+    /// Leaves of a head what is meant for the upstream.
+    pub(crate) fn strip(&self, headers: &mut HeaderMap) {
+        strip_request(headers, &self.telling);
+    }
+
     pub(crate) fn trace(&self, headers: &mut HeaderMap, peer: Peer, host: Option<&HeaderValue>) {
         let address = peer.address.ip().to_canonical();
         let trusted = self.trusted.contain(address);
@@ -101,7 +108,7 @@ mod tests {
             headers.insert(PROTO, HeaderValue::from_static("https"));
             headers
         };
-        let forwarder = Forwarder { trusted: Networks::parse(&["10.0.0.0/8"]).unwrap() };
+        let forwarder = Forwarder { trusted: Networks::parse(&["10.0.0.0/8"]).unwrap(), ..Forwarder::default() };
         let host = HeaderValue::from_static("shop.example:80");
         let mut headers = forged();
         forwarder.trace(&mut headers, peer("192.0.2.7:999"), Some(&host));
