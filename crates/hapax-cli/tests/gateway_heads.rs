@@ -3,9 +3,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
+use std::time::Duration;
+
 use crate::support::{
     Conn, Dir, Start, Upstream,
-    http2::{END_HEADERS, END_STREAM, HEADERS, Http2, ask, frame},
+    http2::{END_HEADERS, END_STREAM, GOAWAY, HEADERS, Http2, ask, frame, head},
     request,
 };
 
@@ -73,4 +75,63 @@ fn neither_credential_nor_key_is_taken_out_by_name() {
         }
         assert_eq!((asked.header("x-mine"), asked.header("connection")), (None, None));
     }
+}
+
+/// What is no host is taken apart differently by everybody who needs one, and an upstream that builds links, logs or
+/// redirects of it is led elsewhere (RFC 9112, 3.2).
+#[test]
+fn what_is_no_host_is_refused() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for host in [
+        "",
+        "a/b?c@evil",
+        "a/b",
+        "a?b",
+        "a#b",
+        "user@evil",
+        "a b",
+        "a\\b",
+        "a:80:80",
+        "a:b",
+        "a:123456",
+        ":80",
+        "[::1",
+        "::1",
+        "[]",
+        "[a/b]",
+        "[::1]x",
+        "%",
+        "a%zz",
+        "\u{e9}",
+    ] {
+        for key in ["", "Idempotency-Key: k1\r\n"] {
+            let mut conn = Conn::to(gateway.address);
+            conn.send(format!("POST /pay HTTP/1.1\r\nHost: {host}\r\n{key}Content-Length: 2\r\n\r\n{{}}"));
+            let answer = conn.answer();
+            assert_eq!(answer.status, 400, "{host:?}: {}", answer.text());
+            assert!(answer.says("\"code\":\"host_refused\""), "{host:?}: {}", answer.text());
+            assert!(conn.closed_within(Duration::from_secs(10)), "{host:?}: the connection lives on");
+        }
+    }
+    let mut conn = Conn::to(gateway.address);
+    assert_eq!(conn.send("GET http://user@evil/ HTTP/1.1\r\nHost: user@evil\r\n\r\n").answer().status, 400);
+    // HTTP/2 says it in two places, and what is none is none in both.
+    for lines in [vec![(":authority", "user@evil")], vec![("host", "a/b?c@evil")], vec![("host", "")]] {
+        let mut conn = Http2::to(gateway.address, &[]);
+        let lines = [&[(":method", "GET"), (":scheme", "http"), (":path", "/")], &lines[..]].concat();
+        conn.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &head(&lines))).unwrap();
+        conn.until("a refusal", |frame| frame.stream == 1 || frame.kind == GOAWAY);
+    }
+    assert_eq!(upstream.count(), 0);
+    for host in
+        ["a", "a:80", "a:", "127.0.0.1:8080", "[::1]", "[2001:db8::1]:443", "my_shop.example", "a%20b", "xn--9ca"]
+    {
+        let answer = Conn::to(gateway.address).send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).answer();
+        assert_eq!(answer.status, 201, "{host}");
+        assert_eq!(upstream.asked().pop().unwrap().header("host"), Some(host));
+    }
+    // Before there were hosts.
+    assert_eq!(Conn::to(gateway.address).send("GET / HTTP/1.0\r\n\r\n").answer().status, 201);
 }

@@ -76,6 +76,8 @@ fn corpus() -> Vec<(&'static str, String)> {
         ("folded host", format!("GET /front HTTP/1.1\r\nHost:\r\n a\r\n\r\n{HIDDEN}")),
         ("two hosts", format!("GET /front HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n{HIDDEN}")),
         ("no host", format!("GET /front HTTP/1.1\r\n\r\n{HIDDEN}")),
+        ("an empty host", format!("GET /front HTTP/1.1\r\nHost:\r\n\r\n{HIDDEN}")),
+        ("a host that is none", format!("GET /front HTTP/1.1\r\nHost: a/b?c@evil\r\n\r\n{HIDDEN}")),
         ("another host in the target", format!("GET http://b/front HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}")),
         (
             "HTTP/1.0 with chunks",

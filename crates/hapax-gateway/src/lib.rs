@@ -14,6 +14,7 @@ mod execute;
 mod forward;
 pub mod framing;
 mod gateway;
+mod host;
 pub mod inbound;
 mod networks;
 pub mod outbound;

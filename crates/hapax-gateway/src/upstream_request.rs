@@ -5,6 +5,7 @@ use http::{HeaderMap, Method, Request, Uri, Version, header, request, uri::PathA
 use crate::{
     body::Out,
     forward::{Forwarder, join_crumbs, via},
+    host::is_host,
     inbound::Peer,
     route::{HostHeader, Route},
 };
@@ -57,12 +58,21 @@ pub(crate) fn leaves_it_clean(method: &Method, has_body: bool) -> bool {
     usual || !has_body
 }
 
-/// One host, said in one way.
+/// One host, said in one way, and a host at all.
 pub(crate) fn host_is_plain(headers: &HeaderMap, uri: &Uri) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
-    match (uri.authority(), hosts.next(), hosts.next()) {
-        (_, _, Some(_)) => false,
-        (Some(authority), Some(host), None) => host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()),
-        (_, _, None) => true,
-    }
+    let said = match (uri.authority(), hosts.next(), hosts.next()) {
+        (_, _, Some(_)) => return false,
+        (Some(authority), Some(host), None) if !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) => {
+            return false;
+        }
+        (Some(authority), _, None) => authority.as_str(),
+        (None, Some(host), None) => match host.to_str() {
+            Ok(host) => host,
+            Err(_) => return false,
+        },
+        // As in HTTP/1.0.
+        (None, None, None) => return true,
+    };
+    is_host(said)
 }
