@@ -20,6 +20,7 @@ mod gateway_once;
 mod gateway_preface;
 mod gateway_protocols;
 mod gateway_renamed;
+mod gateway_share;
 mod gateway_slow;
 mod gateway_smuggling;
 mod gateway_spelling;

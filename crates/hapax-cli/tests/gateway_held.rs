@@ -110,7 +110,7 @@ fn waiting_for_an_answer_holds_no_connection() {
     let (upstream, go) = held();
     let dir = Dir::new();
     let file = format!(
-        "[upstream.default]\nurl = \"http://{}\"\nconnections = 10\n[default]\non_in_flight = {{ wait = \"120s\" }}\n",
+        "[upstream.default]\nurl = \"http://{}\"\nconnections = 10\nrequests_per_tenant = 10\n[default]\non_in_flight = {{ wait = \"120s\" }}\n",
         upstream.address
     );
     let gateway = Start::at(&dir).file(&file).go();

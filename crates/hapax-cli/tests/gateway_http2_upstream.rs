@@ -91,6 +91,10 @@ impl Upstream {
                 stream.send_reset(Reason::INTERNAL_ERROR);
             }
             "/silent" if number == 0 => std::future::pending().await,
+            "/slow" => {
+                let _ = self.go.acquire().await;
+                say(respond);
+            }
             "/held" if first => {
                 let _ = self.go.acquire().await;
                 say(respond);
@@ -204,7 +208,7 @@ fn a_dead_connection_puts_one_in_doubt_and_not_everybody() {
 fn a_connection_carries_no_more_than_it_has_streams() {
     let upstream = Upstream::start();
     let dir = Dir::new();
-    let gateway = in_front_of(&upstream, &dir, "streams = 1\nconnections = 2");
+    let gateway = in_front_of(&upstream, &dir, "streams = 1\nconnections = 2\nrequests_per_tenant = 2");
     let address = gateway.address;
     let held = std::thread::spawn(move || post(address, "/held", "k1", "{}"));
     until("the first to be under way", || upstream.count("/held") == 1);
@@ -217,4 +221,29 @@ fn a_connection_carries_no_more_than_it_has_streams() {
         assert_eq!(post(address, "/fine", &format!("n{round}"), "{}").status, 201);
     }
     assert_eq!(upstream.connections(), 2);
+}
+
+/// The streams of a connection are everybody's too: one tenant has half of them, and gets them back one by one.
+#[test]
+fn one_tenant_does_not_take_all_streams() {
+    let upstream = Upstream::start();
+    let dir = Dir::new();
+    let gateway = in_front_of(&upstream, &dir, "streams = 4\nconnections = 1");
+    let address = gateway.address;
+    let held: Vec<_> =
+        (0..2).map(|number| std::thread::spawn(move || post(address, "/slow", &format!("k{number}"), "{}"))).collect();
+    until("half of the streams to be taken", || upstream.count("/slow") == 2);
+    let refused = post(address, "/slow", "k2", "{}");
+    assert!(refused.status == 503 && refused.says("requests_per_tenant"), "{}", refused.text());
+    let other = [("Idempotency-Key", "k1"), ("Authorization", "Bearer two")];
+    let other = support::Conn::to(address).send(support::request("POST", "/fine", &other, "{}")).answer();
+    assert_eq!(other.status, 201, "{}", other.text());
+    upstream.go.add_permits(1);
+    for held in held {
+        assert_eq!(held.join().unwrap().status, 201);
+    }
+    for round in 0..10 {
+        assert_eq!(post(address, "/slow", &format!("n{round}"), "{}").status, 201);
+    }
+    assert_eq!(upstream.connections(), 1);
 }

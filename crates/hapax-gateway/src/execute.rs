@@ -14,12 +14,14 @@ use http::{Response, Version, request, response};
 use tokio::time::timeout;
 
 use crate::{
+    account::account,
     body::Out,
     buffered::Taking,
     forward::{strip_response, via},
-    gateway::{Gateway, not_asked},
+    gateway::Gateway,
     inbound::{Peer, Place, Working},
-    outbound::{Failure, Taken},
+    not_asked::not_asked,
+    outbound::{Account, Failure, Taken},
     response_body::{Gathered, gather},
     resumed::Resumed,
     route::Route,
@@ -52,13 +54,14 @@ pub(crate) struct Held {
 pub(crate) async fn run(execution: Execution) -> Response<Out> {
     let Execution { gateway, mut head, asking, route, setup, peer, held } = execution;
     let (body, withheld) = (asking.body().clone(), asking.withheld());
+    let account = account(&setup.routing.whose, &head, peer);
     let mut others = by_other_names(&setup.earlier, &head, &body, peer, asking.operation());
     for other in &mut others {
         if let Peek::Answer(answer) = other.peek(&head).await {
             return answer.map(Out::whole);
         }
     }
-    let (taken, begun) = match begin(asking, &head, &route).await {
+    let (taken, begun) = match begin(asking, &head, &route, &account).await {
         Ok(begun) => begun,
         Err(answer) => return answer.map(Out::whole),
     };
@@ -204,9 +207,10 @@ async fn begin(
     mut asking: Box<Asking>,
     head: &request::Parts,
     route: &Route,
+    account: &Account,
 ) -> Result<(Taken, Begin), hapax_http::Answer> {
     for _ in 0..ROUNDS {
-        let taken = match route.pool.take().await {
+        let taken = match route.pool.take(account).await {
             Ok(taken) => taken,
             Err(failure) => return Err(not_asked(route, &failure, asking.is_unused().await)),
         };
@@ -219,7 +223,7 @@ async fn begin(
             return Err(answer);
         }
     }
-    match route.pool.take().await {
+    match route.pool.take(account).await {
         Ok(taken) => Ok((taken, asking.begin(head).await)),
         Err(failure) => Err(not_asked(route, &failure, asking.is_unused().await)),
     }

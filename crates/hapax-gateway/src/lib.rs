@@ -6,6 +6,7 @@
 //!              framing)      └─ connection ─ begin ─ send ─ record ─► the upstream's answer
 //! ```
 
+mod account;
 mod body;
 mod buffered;
 pub mod config;
@@ -17,6 +18,7 @@ mod gateway;
 mod host;
 pub mod inbound;
 mod networks;
+mod not_asked;
 pub mod outbound;
 mod outlive;
 mod pass;

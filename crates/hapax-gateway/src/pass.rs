@@ -9,10 +9,12 @@ use hyper::body::{Body as _, Incoming};
 use tokio::time::sleep;
 
 use crate::{
+    account::account,
     body::Out,
     execute::{answered, no_answer, unchanged},
-    gateway::{not_asked, too_slow},
+    gateway::too_slow,
     inbound::Peer,
+    not_asked::not_asked,
     outbound::Failure,
     request_body::Rest,
     route::Route,
@@ -71,10 +73,11 @@ async fn send(
     peer: Peer,
 ) -> Response<Out> {
     let clean = leaves_it_clean(&head.method, has_body);
+    let account = account(&setup.routing.whose, &head, peer);
     let Some(request) = upstream_request(head, body, route, &setup.forwarder, peer) else {
         return not_asked(route, &Failure::NotSent("its path is too long".to_owned()), false).map(Out::whole);
     };
-    let taken = match route.pool.take().await {
+    let taken = match route.pool.take(&account).await {
         Ok(taken) => taken,
         Err(failure) => return not_asked(route, &failure, false).map(Out::whole),
     };

@@ -7,11 +7,13 @@ use http::{HeaderName, Method, Request, StatusCode, Uri, header, request, uri::P
 use tokio::time::timeout;
 
 use crate::{
+    account::account,
     body::Out,
     forward::{Forwarder, join_crumbs, via},
     inbound::Peer,
-    outbound::{Failure, Pool},
+    outbound::{Account, Failure, Pool},
     route::HostHeader,
+    tenant::Whose,
 };
 
 /// A sub-request with the caller's own headers. 2xx lets the answer out and a refusal keeps it in, so that a credential
@@ -21,6 +23,8 @@ pub(crate) struct Reauthorize {
     path: Box<str>,
     host: HostHeader,
     forwarder: Forwarder,
+    /// On whose account is asked.
+    whose: Whose,
     /// Whatever else carries a key: this question is no retry of anything.
     keys: Vec<HeaderName>,
 }
@@ -40,14 +44,19 @@ impl Reauthorize {
         path: &str,
         host: HostHeader,
         forwarder: Forwarder,
+        whose: Whose,
         keys: Vec<HeaderName>,
     ) -> Self {
-        Self { pool, path: path.into(), host, forwarder, keys }
+        Self { pool, path: path.into(), host, forwarder, whose, keys }
     }
 
     async fn ask(&self, asking: &request::Parts) -> Result<May, Failure> {
         let request = self.question(asking).ok_or_else(|| Failure::NotSent("its path is none".to_owned()))?;
-        let response = self.pool.take().await?.send(request, true, &self.pool).await?;
+        let account = match asking.extensions.get::<Peer>() {
+            Some(peer) => account(&self.whose, asking, *peer),
+            None => Account::Nobody,
+        };
+        let response = self.pool.take(&account).await?.send(request, true, &self.pool).await?;
         let may = meant(response.status());
         // Read to its end, the connection can be used again.
         let _ = http_body_util::BodyExt::collect(http_body_util::Limited::new(response.into_body(), 64 * 1024)).await;

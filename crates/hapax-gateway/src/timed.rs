@@ -11,18 +11,18 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{body::BoxError, quiet::Quiet};
+use crate::{body::BoxError, outbound::Share, quiet::Quiet};
 
 /// It ends, as broken, when nothing comes for too long.
 pub(crate) struct Timed {
     body: Option<Incoming>,
     quiet: Quiet,
-    /// Its stream, which others may have when this one has ended.
-    _stream: OwnedSemaphorePermit,
+    /// Its stream, which others may have when this one has ended, and on whose account it was taken.
+    _stream: (OwnedSemaphorePermit, Share),
 }
 
 impl Timed {
-    pub(crate) fn new(body: Incoming, most: Duration, stream: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(body: Incoming, most: Duration, stream: (OwnedSemaphorePermit, Share)) -> Self {
         Self { body: Some(body), quiet: Quiet::new(most), _stream: stream }
     }
 }

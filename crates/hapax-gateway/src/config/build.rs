@@ -68,8 +68,15 @@ impl Config {
     ) -> Result<Setup, SetupError> {
         let forwarder = Forwarder { trusted: self.trusted_proxies.clone(), telling: self.telling(policies)? };
         let trouble = before.map_or_else(Arc::default, |before| Arc::clone(&before.trouble));
-        let guarding =
-            Guarding { engine, policies, forwarder: &forwarder, trouble: &trouble, secret: &self.secret_headers };
+        let whose = self.whose(secrets)?;
+        let guarding = Guarding {
+            engine,
+            policies,
+            forwarder: &forwarder,
+            whose: &whose,
+            trouble: &trouble,
+            secret: &self.secret_headers,
+        };
         let mut pools = Pools { before, roots: BTreeMap::new(), made: Vec::new() };
         let mut upstreams = BTreeMap::new();
         for (name, upstream) in &self.upstreams {
@@ -120,7 +127,7 @@ impl Config {
             outside: None,
         };
         Ok(Setup {
-            routing: Arc::new(Routing { routes, otherwise: Arc::new(otherwise), egress, whose: self.whose(secrets)? }),
+            routing: Arc::new(Routing { routes, otherwise: Arc::new(otherwise), egress, whose }),
             earlier: Vec::new(),
             forwarder,
             pacing: Pacing { pause: self.limits.body_pause, body: self.limits.body },
@@ -184,6 +191,7 @@ struct Guarding<'s> {
     engine: &'s Engine,
     policies: &'s Policies,
     forwarder: &'s Forwarder,
+    whose: &'s Whose,
     trouble: &'s Arc<Trouble>,
     /// The headers that are never stored.
     secret: &'s [HeaderName],
@@ -211,7 +219,8 @@ impl Guarding<'_> {
         }
         if let Some(path) = &rules.reauthorize {
             let keys = rules.key_headers.iter().filter_map(|name| name.parse().ok()).collect();
-            let asking = Reauthorize::new(Arc::clone(&pool), path, host, self.forwarder.clone(), keys);
+            let (forwarder, whose) = (self.forwarder.clone(), self.whose.clone());
+            let asking = Reauthorize::new(Arc::clone(&pool), path, host, forwarder, whose, keys);
             guarded = guarded.authorize(asking);
         }
         let whole = rules.whole.unwrap_or(pool.timing.whole);

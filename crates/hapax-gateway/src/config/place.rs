@@ -12,7 +12,7 @@ use crate::{
     route::HostHeader,
 };
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "url",
     "protocol",
     "ca",
@@ -24,6 +24,7 @@ const KEYS: [&str; 11] = [
     "idle",
     "connections",
     "streams",
+    "requests_per_tenant",
 ];
 
 pub(super) fn places(
@@ -65,6 +66,7 @@ fn place(section: &mut Section<'_, '_>, table: &DeTable<'_>, host: HostHeader) -
     set(&mut place.timing.body_idle, section.given(table, "body_idle_timeout", duration));
     set(&mut place.timing.streams, section.given(table, "streams", at_least_one));
     set(&mut place.timing.connections, section.given(table, "connections", at_least_one));
+    place.timing.per_tenant = section.given(table, "requests_per_tenant", at_least_one);
     Some(place)
 }
 

@@ -10,7 +10,7 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     counted::{Counted, Written},
-    exchange::Taken,
+    exchange::Line,
     failure::{Failure, told},
     link::Link,
     pool::Place,
@@ -62,7 +62,7 @@ impl Connector {
     }
 
     /// `streams`: how many requests one connection is to carry at once, where it can carry several.
-    pub(super) async fn connect(&self, place: Place, streams: usize) -> Result<Taken, Failure> {
+    pub(super) async fn connect(&self, place: Place, streams: usize) -> Result<Line, Failure> {
         let not_connected = |error: io::Error| Failure::NotConnected(told(&error));
         let stream = self.tcp().await.map_err(not_connected)?;
         let _ = stream.set_nodelay(true);
@@ -90,12 +90,12 @@ impl Connector {
             let (sender, connection) = builder.handshake(io).await.map_err(no_http)?;
             shared::drive(connection, place);
             let unused = Failure::NotConnected("it has no stream".to_owned());
-            return Shared::new(sender, streams).stream().map(Taken::Shared).ok_or(unused);
+            return Shared::new(sender, streams).stream().map(Line::Shared).ok_or(unused);
         }
         let mut builder = http1::Builder::new();
         builder.max_headers(ANSWER_HEADERS);
         let (sender, connection) = builder.handshake(io).await.map_err(no_http)?;
-        Ok(Taken::Own(Box::new(Link::new(sender, connection, written, place))))
+        Ok(Line::Own(Box::new(Link::new(sender, connection, written, place))))
     }
 
     async fn tcp(&self) -> io::Result<TcpStream> {

@@ -7,17 +7,27 @@ use http::{
     uri::{Authority, Scheme},
 };
 use http_body::Body as _;
+use hyper::body::Incoming;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     failure::{Failure, told},
-    link::Link,
+    link::{Link, LinkBody},
     pool::Pool,
     shared::{Shared, Stream},
+    shares::Share,
 };
 use crate::{body::Out, timed::Timed};
 
 /// A connection, taken before anything is written down about the request.
-pub(crate) enum Taken {
+pub(crate) struct Taken {
+    pub(super) line: Line,
+    /// Held as long as anything of the connection is.
+    pub(super) share: Share,
+}
+
+/// A whole connection, or a stream of one.
+pub(super) enum Line {
     Own(Box<Link>),
     Shared(Stream),
 }
@@ -25,9 +35,9 @@ pub(crate) enum Taken {
 impl Taken {
     /// The connection, where others are on it too.
     pub(crate) fn shared(&self) -> Option<Shared> {
-        match self {
-            Self::Own(_) => None,
-            Self::Shared(stream) => Some(stream.connection.clone()),
+        match &self.line {
+            Line::Own(_) => None,
+            Line::Shared(stream) => Some(stream.connection.clone()),
         }
     }
 
@@ -41,30 +51,43 @@ impl Taken {
         reusable: bool,
         pool: &Arc<Pool>,
     ) -> Result<Response<Out>, Failure> {
-        match self.once(request, reusable, pool).await {
-            Ok(response) => Ok(response),
+        let Self { line, share } = self;
+        let answered = match line.once(request, reusable, pool).await {
+            Ok(answered) => answered,
             Err((failure, Some(request))) if failure.nothing_sent() => {
                 let fresh = pool.fresh().await?;
-                fresh.once(request, reusable, pool).await.map_err(|(failure, _)| failure)
+                fresh.once(request, reusable, pool).await.map_err(|(failure, _)| failure)?
             }
-            Err((failure, _)) => Err(failure),
-        }
+            Err((failure, _)) => return Err(failure),
+        };
+        Ok(match answered {
+            Answered::Own(response) => response.map(|body| Out::link(body.on(share))),
+            Answered::Shared(response, permit) => {
+                response.map(|body| Out::timed(Timed::new(body, pool.timing.body_idle, (permit, share))))
+            }
+        })
     }
+}
 
+/// The head of an answer, and what its body comes over.
+enum Answered {
+    Own(Response<LinkBody>),
+    Shared(Response<Incoming>, OwnedSemaphorePermit),
+}
+
+impl Line {
     async fn once(
         self,
         request: Request<Out>,
         reusable: bool,
         pool: &Arc<Pool>,
-    ) -> Result<Response<Out>, (Failure, Option<Request<Out>>)> {
+    ) -> Result<Answered, (Failure, Option<Request<Out>>)> {
         match self {
-            Self::Own(link) => Ok(link.exchange(for_http1(request), reusable, pool).await?.map(Out::link)),
+            Self::Own(link) => link.exchange(for_http1(request), reusable, pool).await.map(Answered::Own),
             Self::Shared(stream) => {
                 let (mut sender, permit) = stream.into_parts();
                 match sender.try_send_request(for_http2(request, pool)).await {
-                    Ok(response) => {
-                        Ok(response.map(|body| Out::timed(Timed::new(body, pool.timing.body_idle, permit))))
-                    }
+                    Ok(response) => Ok(Answered::Shared(response, permit)),
                     Err(mut error) => {
                         let given_back = error.take_message();
                         let why = told(error.error());

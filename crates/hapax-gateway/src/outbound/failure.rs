@@ -5,9 +5,9 @@ pub enum Failure {
     /// No connection could be had: nothing was sent.
     #[error("no connection to the upstream: {0} [HX0052]")]
     NotConnected(String),
-    /// As many connections as are allowed are in use: nothing was sent.
-    #[error("all {0} connections to the upstream are in use [HX0053]")]
-    Full(usize),
+    /// As much is under way as may be: nothing was sent.
+    #[error(transparent)]
+    Full(Full),
     /// The connection broke before the first byte of the request left: nothing was sent.
     #[error("the connection to the upstream broke before anything was sent: {0} [HX0054]")]
     NotSent(String),
@@ -17,6 +17,18 @@ pub enum Failure {
     /// No answer in time, after the first byte: the upstream may have acted, or still act.
     #[error("the upstream did not answer in time [HX0056]")]
     TimedOut,
+}
+
+/// Which limit was reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Full {
+    /// As many connections as are allowed are in use.
+    #[error("all {0} connections to the upstream are in use [HX0053]")]
+    Everybody(usize),
+    /// As many requests of one tenant as are allowed are under way.
+    #[error("all {0} requests are under way to the upstream that one tenant may have there [HX0053]")]
+    Tenant(usize),
 }
 
 impl Failure {

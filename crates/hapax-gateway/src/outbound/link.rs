@@ -25,6 +25,7 @@ use super::{
     failure::{Failure, told},
     length::said_once,
     pool::{Place, Pool},
+    shares::Share,
 };
 use crate::{
     body::{BoxError, Out},
@@ -91,7 +92,7 @@ impl Link {
                 let quiet = Quiet::new(pool.timing.body_idle);
                 let pool = reusable.then(|| Arc::clone(pool));
                 let written = self.written.so_far();
-                let mut body = LinkBody { incoming, link: Some(self), pool, written, quiet };
+                let mut body = LinkBody { incoming, link: Some(self), share: None, pool, written, quiet };
                 poll_fn(|cx| {
                     body.end_if_whole(cx);
                     Poll::Ready(())
@@ -116,6 +117,8 @@ impl Link {
 pub(crate) struct LinkBody {
     incoming: Incoming,
     link: Option<Box<Link>>,
+    /// On whose account the connection is held, as long as it is.
+    share: Option<Share>,
     /// None: the connection is not used again.
     pool: Option<Arc<Pool>>,
     /// How much had gone out when the head of the answer came.
@@ -124,6 +127,11 @@ pub(crate) struct LinkBody {
 }
 
 impl LinkBody {
+    pub(super) fn on(mut self, share: Share) -> Self {
+        self.share = self.link.is_some().then_some(share);
+        self
+    }
+
     fn end_if_whole(&mut self, cx: &mut Context<'_>) {
         if self.incoming.is_end_stream() {
             self.end(cx);
@@ -140,6 +148,13 @@ impl LinkBody {
         {
             pool.put(link);
         }
+        self.share = None;
+    }
+
+    /// Nothing more of it is used.
+    fn give_up(&mut self) {
+        self.link = None;
+        self.share = None;
     }
 }
 
@@ -159,10 +174,10 @@ impl Body for LinkBody {
             Poll::Ready(Some(Ok(_))) => self.end_if_whole(cx),
             // Its end may only now be known.
             Poll::Ready(None) => self.end(cx),
-            Poll::Ready(Some(Err(_))) => self.link = None,
+            Poll::Ready(Some(Err(_))) => self.give_up(),
             Poll::Pending => {
                 ready!(self.quiet.poll(cx));
-                self.link = None;
+                self.give_up();
                 return Poll::Ready(Some(Err(SILENT.into())));
             }
         }

@@ -9,11 +9,12 @@ mod link;
 mod pool;
 mod roots;
 mod shared;
+mod shares;
 mod target;
 mod wire;
 
 pub use connect::Protocol;
-pub use failure::Failure;
+pub use failure::{Failure, Full};
 pub use roots::client_tls;
 pub use target::{Target, TargetError};
 
@@ -21,3 +22,4 @@ pub(crate) use exchange::Taken;
 pub(crate) use link::LinkBody;
 pub(crate) use pool::Pool;
 pub use pool::Timing;
+pub(crate) use shares::{Account, Share};

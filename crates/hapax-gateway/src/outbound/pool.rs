@@ -17,10 +17,11 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     connect::{Connector, Protocol},
-    exchange::Taken,
-    failure::Failure,
+    exchange::{Line, Taken},
+    failure::{Failure, Full},
     link::Link,
     shared::{Shared, Stream},
+    shares::{Account, Shares},
     target::Target,
 };
 
@@ -42,6 +43,8 @@ pub struct Timing {
     /// Requests at once on one HTTP/2 connection. More than the upstream takes would wait in a queue of which nobody can
     /// say whether they were sent, so this is what every upstream takes (RFC 9113, 6.5.2).
     pub streams: usize,
+    /// Requests of one tenant at once; half of what there is room for where nothing is said.
+    pub per_tenant: Option<usize>,
 }
 
 impl Default for Timing {
@@ -54,6 +57,7 @@ impl Default for Timing {
             body_idle: Duration::from_secs(120),
             connections: 1_024,
             streams: 100,
+            per_tenant: None,
         }
     }
 }
@@ -70,7 +74,10 @@ pub(crate) struct Pool {
     sharing: tokio::sync::Mutex<()>,
     /// The upstream was heard to speak HTTP/1.1, so there is nothing to share.
     alone: AtomicBool,
+    /// It was heard to speak HTTP/2, or is known to, so a connection is room for many.
+    many: AtomicBool,
     open: Arc<AtomicUsize>,
+    shares: Arc<Shares>,
 }
 
 impl Pool {
@@ -92,7 +99,9 @@ impl Pool {
             shared: Mutex::default(),
             sharing: tokio::sync::Mutex::default(),
             alone: AtomicBool::new(alone),
+            many: AtomicBool::new(protocol == Protocol::Http2),
             open: Arc::default(),
+            shares: Arc::default(),
         })
     }
 
@@ -100,14 +109,29 @@ impl Pool {
         &self.connector.target
     }
 
-    /// A connection that was good a moment ago, or a fresh one.
-    pub(crate) async fn take(&self) -> Result<Taken, Failure> {
+    /// A connection that was good a moment ago, or a fresh one, if this account may have one more.
+    pub(crate) async fn take(&self, account: &Account) -> Result<Taken, Failure> {
+        let most = self.most_of_one();
+        let share = self.shares.take(account, most).ok_or(Failure::Full(Full::Tenant(most)))?;
+        Ok(Taken { line: self.line().await?, share })
+    }
+
+    /// How many requests one tenant may have under way. As many as there is room for are no share: then it is the room that
+    /// is missing, and that is said.
+    fn most_of_one(&self) -> usize {
+        let Timing { connections, streams, .. } = self.timing;
+        let room = if self.many.load(Ordering::Acquire) { connections.saturating_mul(streams) } else { connections };
+        let most = self.timing.per_tenant.unwrap_or_else(|| room.div_ceil(2));
+        if most < room { most } else { usize::MAX }
+    }
+
+    async fn line(&self) -> Result<Line, Failure> {
         if let Some(stream) = self.shared() {
-            return Ok(Taken::Shared(stream));
+            return Ok(Line::Shared(stream));
         }
         while let Some(mut link) = self.pop() {
             if poll_fn(|cx| Poll::Ready(link.is_fit(cx))).await {
-                return Ok(Taken::Own(link));
+                return Ok(Line::Own(link));
             }
         }
         if self.alone.load(Ordering::Acquire) {
@@ -116,24 +140,28 @@ impl Pool {
         let Ok(one) = timeout(self.timing.connect, self.sharing.lock()).await else {
             return Err(Failure::NotConnected("it took too long".to_owned()));
         };
-        let taken = match self.shared() {
-            Some(stream) => Ok(Taken::Shared(stream)),
+        let line = match self.shared() {
+            Some(stream) => Ok(Line::Shared(stream)),
             None => self.fresh().await,
         };
         drop(one);
-        taken
+        line
     }
 
     /// A connection that nobody has used.
-    pub(crate) async fn fresh(&self) -> Result<Taken, Failure> {
-        let place = Place::of(&self.open, self.timing.connections).ok_or(Failure::Full(self.timing.connections))?;
+    pub(super) async fn fresh(&self) -> Result<Line, Failure> {
+        let most = self.timing.connections;
+        let place = Place::of(&self.open, most).ok_or(Failure::Full(Full::Everybody(most)))?;
         let connecting = timeout(self.timing.connect, self.connector.connect(place, self.timing.streams)).await;
-        let taken = connecting.map_err(|_| Failure::NotConnected("it took too long".to_owned()))??;
-        match &taken {
-            Taken::Shared(stream) => self.shared.lock().push(stream.connection.clone()),
-            Taken::Own(_) => self.alone.store(true, Ordering::Release),
+        let line = connecting.map_err(|_| Failure::NotConnected("it took too long".to_owned()))??;
+        match &line {
+            Line::Shared(stream) => {
+                self.many.store(true, Ordering::Release);
+                self.shared.lock().push(stream.connection.clone());
+            }
+            Line::Own(_) => self.alone.store(true, Ordering::Release),
         }
-        Ok(taken)
+        Ok(line)
     }
 
     /// A stream of a connection that has room for one more.
@@ -164,10 +192,10 @@ impl Pool {
 
     /// A connection that was not used after all.
     pub(crate) fn give_back(&self, taken: Taken) {
-        match taken {
-            Taken::Own(link) => self.put(link),
+        match taken.line {
+            Line::Own(link) => self.put(link),
             // It is everybody's already.
-            Taken::Shared(_) => {}
+            Line::Shared(_) => {}
         }
     }
 
