@@ -14,13 +14,11 @@ use http::{Response, Version, request, response};
 use tokio::time::timeout;
 
 use crate::{
-    account::account,
     body::Out,
     buffered::Taking,
     forward::{strip_response, via},
-    gateway::Gateway,
+    gateway::{Gateway, not_asked},
     inbound::{Peer, Place, Working},
-    not_asked::not_asked,
     outbound::{Account, Failure, Taken},
     response_body::{Gathered, gather},
     resumed::Resumed,
@@ -34,6 +32,8 @@ pub(crate) struct Execution {
     pub(crate) gateway: Gateway,
     pub(crate) head: request::Parts,
     pub(crate) asking: Box<Asking>,
+    /// Whose places with the upstream it takes.
+    pub(crate) account: Account,
     pub(crate) route: Arc<Route>,
     pub(crate) setup: Arc<Setup>,
     pub(crate) peer: Peer,
@@ -52,9 +52,8 @@ pub(crate) struct Held {
 }
 
 pub(crate) async fn run(execution: Execution) -> Response<Out> {
-    let Execution { gateway, mut head, asking, route, setup, peer, held } = execution;
+    let Execution { gateway, mut head, asking, account, route, setup, peer, held } = execution;
     let (body, withheld) = (asking.body().clone(), asking.withheld());
-    let account = account(&setup.routing.whose, &head, peer);
     let mut others = by_other_names(&setup.earlier, &head, &body, peer, asking.operation());
     for other in &mut others {
         if let Peek::Answer(answer) = other.peek(&head).await {
@@ -167,13 +166,13 @@ fn begun_anew(renamed: Renamed) -> Pin<Box<dyn Future<Output = Response<Out>> + 
     Box::pin(async move {
         let Renamed { gateway, head, body, route, peer, held } = renamed;
         let setup = gateway.setup();
-        let Some((route, mut asking)) = setup.routing.question(&head, &body, peer) else {
+        let Some((route, account, mut asking)) = setup.routing.question(&head, &body, peer) else {
             return changed(&route).map(Out::whole);
         };
         if let Peek::Answer(answer) = asking.peek(&head).await {
             return answer.map(Out::whole);
         }
-        run(Execution { gateway, head, asking, route, setup, peer, held }).await
+        run(Execution { gateway, head, asking, account, route, setup, peer, held }).await
     })
 }
 

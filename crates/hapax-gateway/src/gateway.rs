@@ -166,6 +166,7 @@ impl Gateway {
         if route.reauthorizes {
             head.extensions.insert(peer);
         }
+        let account = setup.routing.whose.account_of(&tenant);
         let caller = routing::caller(route, tenant, &head, activity);
         let mut asking = match route.guard.ask(&head, read.bytes, &caller) {
             Asked::Ask(asking) => asking,
@@ -178,7 +179,7 @@ impl Gateway {
         let Ok(place) = answering.place() else { return crowded(&route.guard).map(Out::whole) };
         let held = Held { _working: self.shared.live.working(), _place: place, _taking: read.taking };
         let (gateway, route, setup) = (self.clone(), Arc::clone(route), Arc::clone(&setup));
-        let execution = Execution { gateway, head, asking, route, setup, peer, held };
+        let execution = Execution { gateway, head, asking, account, route, setup, peer, held };
         Outlive::new(|| execute::run(execution)).await
     }
 }
@@ -196,7 +197,7 @@ fn refused(head: &request::Parts) -> Option<Response<Bytes>> {
         return Some(refusal(Code::UpgradeRefused, detail));
     }
     if !host_is_plain(&head.headers, &head.uri) {
-        let detail = "the request names two hosts; send one [HX0059]";
+        let detail = "the request names no host, two of them, or one that is none; send one [HX0059]";
         return Some(refusal(Code::HostRefused, detail));
     }
     if path::is_devious(head.uri.path()) {
@@ -244,9 +245,16 @@ fn busy(guard: &Guard, detail: &'static str) -> Response<Bytes> {
 /// What to say of an upstream that was certainly not asked this time. Only where the key was `unused` is that all that can
 /// have happened: an earlier attempt may have been sent, and have taken effect.
 pub(crate) fn not_asked(route: &Route, failure: &crate::outbound::Failure, unused: bool) -> Response<Bytes> {
-    use crate::outbound::Failure;
+    use crate::outbound::{Failure, Full};
     let problem = match failure {
-        Failure::Full(_) => {
+        // It is its own requests that it waits for.
+        Failure::Full(Full::Tenant(_)) => {
+            let detail = "as many requests of this tenant are under way to the upstream as `requests_per_tenant` allows; \
+                          send it again with the same key [HX0053]";
+            Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail)
+                .retry_after(hapax_core::Millis::from_secs(1))
+        }
+        Failure::Full(Full::Everybody(_)) => {
             let detail = "too many requests are under way to the upstream; send it again with the same key";
             Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail)
                 .retry_after(hapax_core::Millis::from_secs(1))

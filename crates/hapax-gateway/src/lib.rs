@@ -18,7 +18,6 @@ mod gateway;
 mod host;
 pub mod inbound;
 mod networks;
-mod not_asked;
 pub mod outbound;
 mod outlive;
 mod pass;

@@ -9,12 +9,10 @@ use hyper::body::{Body as _, Incoming};
 use tokio::time::sleep;
 
 use crate::{
-    account::account,
     body::Out,
     execute::{answered, no_answer, unchanged},
-    gateway::too_slow,
+    gateway::{not_asked, too_slow},
     inbound::Peer,
-    not_asked::not_asked,
     outbound::Failure,
     request_body::Rest,
     route::Route,
@@ -73,7 +71,7 @@ async fn send(
     peer: Peer,
 ) -> Response<Out> {
     let clean = leaves_it_clean(&head.method, has_body);
-    let account = account(&setup.routing.whose, &head, peer);
+    let account = setup.routing.whose.account(&head, peer);
     let Some(request) = upstream_request(head, body, route, &setup.forwarder, peer) else {
         return not_asked(route, &Failure::NotSent("its path is too long".to_owned()), false).map(Out::whole);
     };

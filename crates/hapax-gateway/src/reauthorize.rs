@@ -7,7 +7,6 @@ use http::{HeaderName, Method, Request, StatusCode, Uri, header, request, uri::P
 use tokio::time::timeout;
 
 use crate::{
-    account::account,
     body::Out,
     forward::{Forwarder, join_crumbs, via},
     inbound::Peer,
@@ -53,7 +52,7 @@ impl Reauthorize {
     async fn ask(&self, asking: &request::Parts) -> Result<May, Failure> {
         let request = self.question(asking).ok_or_else(|| Failure::NotSent("its path is none".to_owned()))?;
         let account = match asking.extensions.get::<Peer>() {
-            Some(peer) => account(&self.whose, asking, *peer),
+            Some(peer) => self.whose.account(asking, *peer),
             None => Account::Nobody,
         };
         let response = self.pool.take(&account).await?.send(request, true, &self.pool).await?;

@@ -8,7 +8,13 @@ use hapax_engine::{SystemWallClock, WallClock as _};
 use hapax_http::{ActivityOf, Asked, Asking, Caller, Look};
 use http::{Method, Uri, request};
 
-use crate::{inbound::Peer, outbound::Pool, path, route::Route, tenant::Whose};
+use crate::{
+    inbound::Peer,
+    outbound::{Account, Pool},
+    path,
+    route::Route,
+    tenant::Whose,
+};
 
 #[derive(Debug)]
 pub(crate) struct Routing {
@@ -56,15 +62,17 @@ impl Routing {
         head: &request::Parts,
         body: &Bytes,
         peer: Peer,
-    ) -> Option<(Arc<Route>, Box<Asking>)> {
+    ) -> Option<(Arc<Route>, Account, Box<Asking>)> {
         let route = self.route(&head.method, &head.uri).filter(|route| route.protect)?;
         let activity = route.activity(head).ok()?;
         if activity.is_none() && route.guard.look(head) == Look::Pass {
             return None;
         }
-        let caller = caller(route, self.tenant(head, peer).ok()?, head, activity);
+        let tenant = self.tenant(head, peer).ok()?;
+        let account = self.whose.account_of(&tenant);
+        let caller = caller(route, tenant, head, activity);
         match route.guard.ask(head, body.clone(), &caller) {
-            Asked::Ask(asking) => Some((Arc::clone(route), asking)),
+            Asked::Ask(asking) => Some((Arc::clone(route), account, asking)),
             Asked::Pass(_) | Asked::Answer(_) => None,
         }
     }
@@ -105,7 +113,7 @@ pub(crate) fn by_other_names(
 ) -> Vec<Asking> {
     let mut others: Vec<Asking> = Vec::new();
     for routing in earlier {
-        let Some((_, asking)) = routing.question(head, body, peer) else { continue };
+        let Some((_, _, asking)) = routing.question(head, body, peer) else { continue };
         if asking.operation() != name && others.iter().all(|other| other.operation() != asking.operation()) {
             others.push(*asking);
         }

@@ -143,7 +143,7 @@ impl Code {
             Self::TooSlow => "The request's body took too long",
             Self::EgressRefused => "The place is not on the list",
             Self::UpgradeRefused => "The protocol is not changed",
-            Self::HostRefused => "The request names two hosts",
+            Self::HostRefused => "The request names no one host",
             Self::PathRefused => "The path means another path",
         }
     }

@@ -9,44 +9,44 @@ use hapax_core::identity::Tenant;
 use parking_lot::Mutex;
 
 /// On whose account a request is under way.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Account {
     /// There is one tenant, so nothing has to be left for others.
     Sole,
     Of(Tenant),
+    /// Whoever sends this token: to count, nobody has to verify it.
+    Bearer(u64),
     /// Whoever cannot be told apart. They share one account.
     Nobody,
 }
 
 /// How many requests each account has under way. It holds no more accounts than there are such requests.
 #[derive(Debug, Default)]
-pub(super) struct Shares(Mutex<HashMap<Option<Tenant>, usize>>);
+pub(super) struct Shares(Mutex<HashMap<Account, usize>>);
 
 impl Shares {
     /// One more on this account, unless it has `most`.
     pub(super) fn take(self: &Arc<Self>, account: &Account, most: usize) -> Option<Share> {
-        let of = match account {
-            Account::Sole => return Some(Share(None)),
-            Account::Of(tenant) => Some(tenant.clone()),
-            Account::Nobody => None,
-        };
+        if *account == Account::Sole {
+            return Some(Share(None));
+        }
         let mut counts = self.0.lock();
-        match counts.get_mut(&of) {
+        match counts.get_mut(account) {
             Some(count) if *count >= most => return None,
             Some(count) => *count += 1,
             None if most == 0 => return None,
             None => {
-                counts.insert(of.clone(), 1);
+                counts.insert(account.clone(), 1);
             }
         }
         drop(counts);
-        Some(Share(Some((Arc::clone(self), of))))
+        Some(Share(Some((Arc::clone(self), account.clone()))))
     }
 }
 
 /// One request counted, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Share(Option<(Arc<Shares>, Option<Tenant>)>);
+pub(crate) struct Share(Option<(Arc<Shares>, Account)>);
 
 impl Drop for Share {
     fn drop(&mut self) {
