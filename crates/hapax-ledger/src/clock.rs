@@ -5,7 +5,8 @@
 //!
 //! The anchor of the next start is the last durable stamp at least. What was told to somebody must therefore become
 //! durable even if nobody writes: else a record that was read as expired could come back after a restart under a wall
-//! clock that was set back.
+//! clock that was set back. A kill leaves no time for that, but the machine goes on counting since its boot, and a file
+//! says how the store's time stands to that count ([`crate::hands`]).
 
 use std::{
     fmt,
@@ -18,25 +19,72 @@ use std::{
 
 use hapax_core::{Millis, Stamp};
 
+use crate::hands::Hands;
+
 /// Where time comes from; handed in so that tests can jump it.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
     /// Milliseconds since 1970. May jump in either direction.
     fn wall_ms(&self) -> u64;
     /// Milliseconds since some moment of its own. Never goes back.
     fn monotonic_ms(&self) -> u64;
+    /// How long the machine is up, which goes on between one process and the next. `None` where nobody can tell.
+    fn since_boot(&self) -> Option<SinceBoot> {
+        None
+    }
+}
+
+/// A moment, as the machine counts since its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SinceBoot {
+    /// Another one after each start of the machine.
+    pub boot: [u8; 16],
+    pub ms: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     since: Instant,
+    boot: Option<[u8; 16]>,
 }
 
 impl SystemClock {
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "the one place where the ledger meets real time")]
     pub fn new() -> Self {
-        Self { since: Instant::now() }
+        Self { since: Instant::now(), boot: boot_id() }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn boot_id() -> Option<[u8; 16]> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let mut id = [0; 16];
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    if pairs.len() != id.len() {
+        return None;
+    }
+    for (byte, pair) in id.iter_mut().zip(pairs) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(id)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn boot_id() -> Option<[u8; 16]> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn up_for_ms() -> Option<u64> {
+    let up = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let (seconds, nanos) = (u64::try_from(up.tv_sec).ok()?, u64::try_from(up.tv_nsec).ok()?);
+    Some(seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn up_for_ms() -> Option<u64> {
+    None
 }
 
 impl Default for SystemClock {
@@ -54,6 +102,10 @@ impl Clock for SystemClock {
     fn monotonic_ms(&self) -> u64 {
         Millis::from_std(self.since.elapsed()).0
     }
+
+    fn since_boot(&self) -> Option<SinceBoot> {
+        Some(SinceBoot { boot: self.boot?, ms: up_for_ms()? })
+    }
 }
 
 /// How far the anchor may move ahead at an open. A wall clock that is wrong by more only lengthens windows.
@@ -61,6 +113,9 @@ pub(crate) const MOST_AHEAD: Millis = Millis::from_days(7);
 
 /// While the ledger is open, time that was told is durable after so long at the latest.
 pub(crate) const KEPT_WITHIN: Millis = Millis::from_secs(10);
+
+/// How often it is looked whether they have to be made durable.
+const LOOKED_AT: Millis = Millis::from_secs(1);
 
 /// Times that were told are remembered to the next multiple of this, so that readers seldom have to write.
 const TOLD_BITS: u32 = 10;
@@ -72,6 +127,8 @@ const STEP_MS: i64 = 1_000;
 pub(crate) struct StoreTime {
     clock: Arc<dyn Clock>,
     anchor: u64,
+    /// For the next start.
+    pub(crate) hands: Option<Hands>,
     monotonic_at_anchor: u64,
     wall_minus_monotonic: AtomicI64,
     steps: AtomicU64,
@@ -80,18 +137,22 @@ pub(crate) struct StoreTime {
 }
 
 impl StoreTime {
-    /// `last`: the last durable stamp, if there is one.
-    pub(crate) fn open(clock: Arc<dyn Clock>, last: Option<Stamp>) -> Self {
+    /// `last`: the last durable stamp, if there is one. `kept`: how the store's time stood to the machine's count before.
+    pub(crate) fn open(clock: Arc<dyn Clock>, last: Option<Stamp>, kept: Option<Hands>) -> Self {
         let wall = clock.wall_ms();
-        let anchor = match last {
+        let since_boot = clock.since_boot();
+        let least = least(last, kept, since_boot);
+        let anchor = match least {
             None => wall,
-            Some(last) => wall.clamp(last.0, last.plus(MOST_AHEAD).0),
+            Some(least) => wall.clamp(least.0, last.map_or(least, |last| last.plus(MOST_AHEAD)).max(least).0),
         };
+        let hands = since_boot.map(|at| Hands { at, stamp: Stamp(anchor) });
         let monotonic_at_anchor = clock.monotonic_ms();
         let apart = apart(wall, monotonic_at_anchor);
         Self {
             clock,
             anchor,
+            hands,
             monotonic_at_anchor,
             wall_minus_monotonic: apart.into(),
             steps: AtomicU64::new(0),
@@ -130,6 +191,21 @@ impl StoreTime {
 
     pub(crate) fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
+    }
+}
+
+/// The earliest moment that does not contradict what was told before; `None`: nothing was.
+fn least(last: Option<Stamp>, kept: Option<Hands>, since_boot: Option<SinceBoot>) -> Option<Stamp> {
+    let Some(now) = since_boot else { return last };
+    let went_on = kept.filter(|kept| kept.at.boot == now.boot).and_then(|kept| {
+        let passed = now.ms.checked_sub(kept.at.ms)?;
+        // Both counts were cut to whole milliseconds.
+        Some(kept.stamp.plus(Millis(passed)).plus(Millis(1)))
+    });
+    match went_on {
+        Some(went_on) => Some(last.map_or(went_on, |last| last.max(went_on))),
+        // The machine was started again, which takes longer than this; no more was told without becoming durable.
+        None => last.map(|last| last.plus(KEPT_WITHIN).plus(LOOKED_AT)),
     }
 }
 

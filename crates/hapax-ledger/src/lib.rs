@@ -21,6 +21,7 @@ mod error;
 mod feed;
 mod frame;
 mod front;
+mod hands;
 mod hint;
 mod index;
 mod journal;
@@ -54,7 +55,7 @@ mod writer;
 #[doc(hidden)]
 pub use check::check_on;
 pub use check::{Damage, Report, check};
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, SinceBoot, SystemClock};
 pub use error::OpenError;
 pub use ledger::{Ledger, Status};
 pub use options::Options;

@@ -17,6 +17,7 @@ use crate::{
     entry::Entry,
     error::OpenError,
     frame::{Frame, HEADER, Header},
+    hands::Hands,
     hint::Hint,
     index::{Index, Live},
     log::Log,
@@ -121,7 +122,11 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     tail.active.file.write_at(&bytes, last_frame).map_err(io("write to the newest segment"))?;
     tail.active.file.sync().map_err(io("sync the newest segment"))?;
     disk.sync_dir(dir).map_err(io("sync it"))?;
-    let time = StoreTime::open(options.clock.clone(), (tail.last_stamp > 0).then_some(Stamp(tail.last_stamp)));
+    let last = (tail.last_stamp > 0).then_some(Stamp(tail.last_stamp));
+    let time = StoreTime::open(options.clock.clone(), last, Hands::read(&**disk, dir));
+    if let Some(hands) = time.hands {
+        hands.write(&**disk, dir);
+    }
     settle(&index, &log, &time, options, dir)?;
     let mut recovered = recovered;
     recovered.records = index.len() as u64;

@@ -5,7 +5,11 @@ use std::{path::Path, sync::Arc};
 
 use crate::common::*;
 use hapax_core::{Millis, Stamp};
-use hapax_ledger::{Ledger, Options, disk::RecordingDisk, repair_on};
+use hapax_ledger::{
+    Clock as _, Ledger, Options, SystemClock,
+    disk::{Disk as _, Mode, RecordingDisk},
+    repair_on,
+};
 use hapax_store::{Due, Envelope, Store, Swap};
 
 const DIR: &str = "/l";
@@ -84,6 +88,89 @@ fn a_kill_takes_back_at_most_ten_seconds_of_what_was_only_read() {
         assert!(again.0 + AT_MOST_MS >= told.0, "after {seconds} s: {told:?} was told, and now it is {again:?}");
         drop(ledger);
     }
+}
+
+/// Where the machine counts since its start, a kill takes nothing back: not in the same boot, however the wall clock is set and however
+/// often it happens; nor after another one, which takes longer than what could be forgotten.
+#[test]
+fn a_kill_takes_nothing_back_where_the_machine_counts_since_its_boot() {
+    let mut random = Random::from_env("killed, and the machine counts");
+    for _ in 0..50 {
+        let disk = RecordingDisk::default();
+        let (mut boot, mut up) = (1, 100_000);
+        let mut told = Stamp::default();
+        for round in 0..6 {
+            let wall = START_MS - YEAR_MS + random.below(2 * YEAR_MS);
+            let clock = ManualClock::booted(wall, boot, up);
+            let mut ledger = Stepped::open(on(&disk, &clock)).unwrap();
+            let now = ledger.ledger.now().unwrap();
+            assert!(now >= told, "round {round}: {told:?} was told, and now it is {now:?}");
+            if round == 0 || random.below(2) == 0 {
+                ledger.put(id(1), Some(envelope("x")));
+            }
+            for _ in 0..random.below(15) {
+                clock.advance(random.below(1_000));
+                told = ledger.get(id(1)).unwrap().now;
+                ledger.stepper.mark();
+            }
+            told = told.max(ledger.ledger.now().unwrap());
+            disk.forget_lock();
+            drop(ledger);
+            up = clock.since_boot().unwrap().ms + random.below(20_000);
+            if random.below(3) == 0 {
+                (boot, up) = (boot + 1, random.below(1_000));
+            }
+        }
+    }
+}
+
+/// The file is lost, damaged, or of a machine that has been up for longer than this one: then the last stamp counts, and what could be
+/// told after it.
+#[test]
+fn a_count_that_cannot_be_believed_is_not() {
+    for damage in [Damage::Lost, Damage::Flipped, Damage::Ahead] {
+        let disk = RecordingDisk::default();
+        let clock = ManualClock::booted(START_MS, 1, 100_000);
+        let mut ledger = Stepped::open(on(&disk, &clock)).unwrap();
+        ledger.put(id(1), Some(envelope("x")));
+        clock.advance(5_000);
+        let told = ledger.get(id(1)).unwrap().now;
+        disk.forget_lock();
+        drop(ledger);
+        let path = Path::new(DIR).join("clock");
+        let up = match damage {
+            Damage::Lost => {
+                disk.remove(&path).unwrap();
+                105_000
+            }
+            Damage::Flipped => {
+                let file = disk.open(&path, Mode::Write).unwrap();
+                file.write_at(&[0xff; 8], 32).unwrap();
+                105_000
+            }
+            Damage::Ahead => 50_000,
+        };
+        let again = ManualClock::booted(START_MS - YEAR_MS, 1, up);
+        let now = Stepped::open(on(&disk, &again)).unwrap().ledger.now().unwrap();
+        assert!(now >= told && now.0 < told.0 + 60_000, "{told:?} was told, and now it is {now:?}");
+    }
+}
+
+enum Damage {
+    Lost,
+    Flipped,
+    Ahead,
+}
+
+/// The real clocks: a boot has a name here, and what it counts goes on.
+#[cfg(target_os = "linux")]
+#[test]
+#[allow(clippy::disallowed_methods, reason = "real time")]
+fn this_machine_counts_since_its_boot() {
+    let before = SystemClock::new().since_boot().expect("Linux says so");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let after = SystemClock::new().since_boot().unwrap();
+    assert!(after.boot == before.boot && after.ms >= before.ms + 20, "{before:?} {after:?}");
 }
 
 #[test]

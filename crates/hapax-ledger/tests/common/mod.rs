@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use hapax_core::{Id, Millis, Tag, Version};
-use hapax_ledger::{Clock, Ledger, OpenError, Options, Stepper};
+use hapax_ledger::{Clock, Ledger, OpenError, Options, SinceBoot, Stepper};
 use hapax_store::{BodyId, Counted, Due, Envelope, Kind, Snapshot, Store, StoreError, Swap};
 
 pub use hapax_ledger::testing::Random;
@@ -26,6 +26,9 @@ pub const START_MS: u64 = 1_700_000_000_000;
 pub struct ManualClock {
     pub wall: AtomicU64,
     pub monotonic: AtomicU64,
+    /// Which start of the machine this is, where it counts.
+    pub boot: Option<u8>,
+    pub up: AtomicU64,
 }
 
 impl ManualClock {
@@ -34,12 +37,19 @@ impl ManualClock {
     }
 
     pub fn at(wall: u64) -> Arc<Self> {
-        Arc::new(Self { wall: wall.into(), monotonic: AtomicU64::new(5_000) })
+        Arc::new(Self { wall: wall.into(), monotonic: AtomicU64::new(5_000), boot: None, up: AtomicU64::new(0) })
+    }
+
+    /// On a machine that has been up for so long.
+    pub fn booted(wall: u64, boot: u8, up: u64) -> Arc<Self> {
+        let monotonic = AtomicU64::new(u64::from(boot) * 777);
+        Arc::new(Self { wall: wall.into(), monotonic, boot: Some(boot), up: up.into() })
     }
 
     pub fn advance(&self, ms: u64) {
         self.wall.fetch_add(ms, Ordering::SeqCst);
         self.monotonic.fetch_add(ms, Ordering::SeqCst);
+        self.up.fetch_add(ms, Ordering::SeqCst);
     }
 
     pub fn set_wall(&self, ms: u64) {
@@ -54,6 +64,10 @@ impl Clock for ManualClock {
 
     fn monotonic_ms(&self) -> u64 {
         self.monotonic.load(Ordering::SeqCst)
+    }
+
+    fn since_boot(&self) -> Option<SinceBoot> {
+        self.boot.map(|boot| SinceBoot { boot: [boot; 16], ms: self.up.load(Ordering::SeqCst) })
     }
 }
 
