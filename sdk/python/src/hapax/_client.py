@@ -6,14 +6,14 @@ import http.client
 import json
 import os
 import secrets
-import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ._errors import Unreachable, refusal
+from ._process import Process
 
 if TYPE_CHECKING:
     from ._activities import Activity, Effects
@@ -32,7 +32,7 @@ _FIRST_PAUSE = 0.05
 
 
 class Client:
-    """A daemon, and who we are to it. It may be shared by threads: each has a connection of its own."""
+    """A daemon, and who we are to it. It may be shared by threads and by forks: each has a connection of its own."""
 
     def __init__(self, url: str | None = None, api_key: str | None = None, timeout: float = 75.0) -> None:
         parts = urlsplit(url or os.environ.get("HAPAX_URL") or "http://127.0.0.1:7878")
@@ -42,10 +42,7 @@ class Client:
         self._host, self._port = parts.hostname, parts.port
         self._key = api_key if api_key is not None else os.environ.get("HAPAX_API_KEY")
         self._timeout = timeout
-        self._local = threading.local()
-        # For asyncio. Begins may wait for long; renewals and ends must never wait for them. Threads come as needed.
-        self._begins = ThreadPoolExecutor(max_workers=256, thread_name_prefix="hapax-begin")
-        self._ends = ThreadPoolExecutor(max_workers=32, thread_name_prefix="hapax-end")
+        self._process = Process()
 
     def __repr__(self) -> str:
         return f"Client({self._host}:{self._port})"
@@ -176,7 +173,7 @@ class Client:
             try:
                 status, answer = self._exchange(method, path, data)
             except (OSError, http.client.HTTPException) as error:
-                self._close()
+                self._here.close()
                 if left == 0:
                     raise Unreachable(f"{self._host}:{self._port} gave no answer: {error}") from error
             else:
@@ -202,26 +199,33 @@ class Client:
         response = connection.getresponse()
         text = response.read()
         if not whole:
-            self._close()
+            self._here.close()
         try:
             answer = json.loads(text)
         except ValueError as error:
             raise http.client.HTTPException("the answer is not JSON") from error
         return response.status, answer
 
+    @property
+    def _here(self) -> Process:
+        self._process = self._process.here()
+        return self._process
+
+    @property
+    def _begins(self) -> Executor:
+        return self._here.begins
+
+    @property
+    def _ends(self) -> Executor:
+        return self._here.ends
+
     def _connection(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        here = self._here
+        connection = here.connection
         if connection is None:
             kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
-            connection = kind(self._host, self._port, timeout=self._timeout)
-            self._local.connection = connection
+            connection = here.connection = kind(self._host, self._port, timeout=self._timeout)
         return connection
-
-    def _close(self) -> None:
-        connection = getattr(self._local, "connection", None)
-        self._local.connection = None
-        if connection is not None:
-            connection.close()
 
 
 def _wanted(

@@ -1,0 +1,124 @@
+"""Workers that are forked from a process which used a client already, as servers with a preloaded program do it. Each test is
+named after the accident it prevents."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import signal
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+import pytest
+
+import hapax
+from conftest import Daemon
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+
+
+class Forked:
+    """A child that does one thing and ends. It never comes back into the test."""
+
+    def __init__(self, task: Callable[[], object]) -> None:
+        self._said, says = os.pipe()
+        self._pid = os.fork()
+        if self._pid:
+            os.close(says)
+            return
+        # One that hangs is to be told from one that fails.
+        signal.alarm(60)
+        said = ""
+        try:
+            task()
+        except BaseException:
+            said = traceback.format_exc()
+        finally:
+            os.write(says, said.encode()[-4000:])
+            os._exit(0)
+
+    def fault(self) -> str:
+        """What it failed with, or nothing."""
+        with os.fdopen(self._said) as pipe:
+            said = pipe.read()
+        status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        return said or ("" if status == 0 else f"it ended with {status}")
+
+
+class Counted:
+    """A way to the daemon that counts the connections that go it."""
+
+    def __init__(self, port: int) -> None:
+        self.count = 0
+        self._port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            near, _ = self._listener.accept()
+            self.count += 1
+            far = socket.create_connection(("127.0.0.1", self._port))
+            for source, sink in [(near, far), (far, near)]:
+                threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        while data := source.recv(65536):
+            sink.sendall(data)
+
+
+def work(client: hapax.Client, name: str, start: float = 0.0, seconds: float = 0.5) -> None:
+    time.sleep(max(0.0, start - time.monotonic()))
+    until, number = time.monotonic() + seconds, 0
+    while number < 3 or time.monotonic() < until:
+        number += 1
+        key = f"{name}-{number}"
+        for first in (True, False):
+            with client.once("payments", key, request=key, effect="irreversible") as op:
+                assert op.first == first, f"{key} was taken for another"
+                op.result = key
+            assert op.result == key
+
+
+def test_a_forked_worker_gets_its_own_answers(client: hapax.Client) -> None:
+    """The client is made and used before the workers are forked. They all spoke on its one connection, and each read whatever
+    answer came next: the right to run what another had asked for, and its results."""
+    for turn in range(4):
+        work(client, f"before-{turn}", seconds=0)
+        start = time.monotonic() + 0.1
+        tasks = [functools.partial(work, client, f"{name}-{turn}", start) for name in ("left", "right", "parent")]
+        workers = [Forked(task) for task in tasks[:2]]
+        fault = ""
+        try:
+            tasks[2]()
+        except (AssertionError, hapax.HapaxError) as error:
+            fault = repr(error)
+        assert [fault, *(worker.fault() for worker in workers)] == ["", "", ""]
+
+
+def test_a_forked_worker_leaves_the_connection_of_its_parent_alone(daemon: Daemon) -> None:
+    way = Counted(int(daemon.port))
+    client = hapax.Client(way.url)
+    client.group("before")
+    for number in range(3):
+        assert Forked(lambda: client.group("child")).fault() == ""
+        client.group(f"after-{number}")
+    assert way.count == 4, "one for the parent, and one for each child"
+
+
+def test_a_forked_worker_does_not_wait_for_threads_that_it_has_not(client: hapax.Client) -> None:
+    """Threads are not forked. What was handed to those of the parent, in the child, was never done."""
+
+    async def pay(key: str) -> None:
+        async with client.once("payments", key, effect="irreversible") as op:
+            assert op.first
+            op.result = key
+
+    asyncio.run(pay("parent"))
+    assert Forked(lambda: asyncio.run(asyncio.wait_for(pay("child"), 20))).fault() == ""
+    asyncio.run(pay("after"))
