@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -122,3 +123,21 @@ def test_a_forked_worker_does_not_wait_for_threads_that_it_has_not(client: hapax
     asyncio.run(pay("parent"))
     assert Forked(lambda: asyncio.run(asyncio.wait_for(pay("child"), 20))).fault() == ""
     asyncio.run(pay("after"))
+
+
+def test_a_forked_worker_makes_no_key_that_its_parent_makes_too(tmp_path: Path) -> None:
+    """A worker inherits a generator in the middle of its block. It handed out the numbers that the parent was to hand out, with
+    the same nonce: two jobs under one key, of which one was never done."""
+
+    def child() -> None:
+        with pytest.raises(hapax.NoKey, match="a file and a client id of its own"):
+            keys.next()
+        keys.close()
+
+    with hapax.KeyGenerator(tmp_path / "keys", "worker-7") as keys:
+        keys.next()
+        assert Forked(child).fault() == ""
+        assert keys.next().startswith("worker-7:2:")
+        # Nor has the child let go of the parent's lock.
+        with pytest.raises(hapax.NoKey, match="another process"):
+            hapax.KeyGenerator(tmp_path / "keys", "worker-7")

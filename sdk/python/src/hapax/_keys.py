@@ -45,6 +45,7 @@ class KeyGenerator:
         _check_client(client_id)
         self._path = os.fspath(path)
         self.client_id = client_id
+        self._pid = os.getpid()
         self._guard = threading.Lock()
         self._lock = _locked(self._path)
         try:
@@ -58,6 +59,12 @@ class KeyGenerator:
 
     def next(self) -> str:
         """The next key. Mostly from memory; one in a thousand waits for the disk."""
+        # A fork has the same numbers in memory, and shares the lock. Its guard may be held by a thread that it has not.
+        if self._pid != os.getpid():
+            raise NoKey(
+                f"the generator of {self._path} was opened before a fork; give each process a file and a client id of its own"
+                " [HX0031]"
+            )
         with self._guard:
             if self._lock.closed:
                 raise NoKey(f"the generator of {self._path} was closed; open it again [HX0031]")
@@ -79,7 +86,10 @@ class KeyGenerator:
             return f"{self.client_id}:{self._last}:{self._nonce}"
 
     def close(self) -> None:
-        """Lets go of the file. The system does so when the process dies."""
+        """Lets go of the file. The system does so when the process dies. In a fork, the parent keeps it."""
+        if self._pid != os.getpid():
+            self._lock.close()
+            return
         with self._guard:
             self._lock.close()
 
