@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ._client import Client, _times
-from ._errors import HapaxError, JoinedFailure, NoEffect, NotRecorded, Retryable
+from ._errors import HapaxError, JoinedFailure, Misused, NoEffect, NotRecorded, Retryable
 from ._groups import Turn
 from ._lease import Lease, _in_thread
 from ._once import _asked
@@ -136,5 +137,9 @@ class Activity:
             else:
                 self._client.step(operation, "fail", token=token, outcome={"class": "unknown"})
         except HapaxError as refused:
+            if isinstance(refused, Misused):
+                # The call was made: whoever asks next need not wait for the lease to hear that nobody knows its answer.
+                with contextlib.suppress(HapaxError):
+                    self._client.step(operation, "fail", token=token, outcome={"class": "unknown"})
             if error is None:
                 raise NotRecorded(f"the call was made, but its answer was not taken: {refused}") from refused

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._client import Client, Effect
-from ._errors import HapaxError, NoEffect, Rejected, Retryable
+from ._errors import HapaxError, Misused, NoEffect, Rejected, Retryable
 from ._lease import _in_thread
 
 
@@ -90,7 +90,7 @@ class Guard:
         fail again; after anything else it is unknown what happened."""
         # Nobody would await it, and the message would count as handled, or as put aside.
         if any(inspect.iscoroutinefunction(given) for given in (handler, in_progress, self._dead_letters)):
-            raise TypeError("`handle` awaits nothing: use `handle_async`")
+            raise Misused("`handle` awaits nothing: use `handle_async`")
         told = self._deliver(message)
         if told.get("verdict") == "execute":
             told = self._settle(told, message, self._run(told, message, handler, in_progress))
@@ -225,7 +225,7 @@ def _not_awaited(returned: object) -> None:
     if inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
             returned.close()
-        raise TypeError("it has to be awaited, and nobody does: give `handle_async` an `async def`")
+        raise Misused("it has to be awaited, and nobody does: give `handle_async` an `async def`")
 
 
 def _settled(told: dict[str, Any]) -> Settle:
@@ -238,7 +238,7 @@ def _pause(ticket: dict[str, Any]) -> float:
 
 def _away(error: HapaxError) -> dict[str, Any]:
     """What a message comes to while the daemon says nothing about it. What is wrong with the guard itself is raised."""
-    if getattr(error, "status", 503) in (400, 401, 403):
+    if isinstance(error, Misused) or getattr(error, "status", 503) in (400, 401, 403):
         raise error
     return _NOBODY_SAYS
 

@@ -12,7 +12,8 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from ._errors import Unreachable, refusal
+from ._errors import Misused, Unreachable, refusal
+from ._json import encoded
 from ._process import Process
 
 if TYPE_CHECKING:
@@ -35,12 +36,11 @@ class Client:
     """A daemon, and who we are to it. It may be shared by threads and by forks: each has a connection of its own."""
 
     def __init__(self, url: str | None = None, api_key: str | None = None, timeout: float = 75.0) -> None:
-        parts = urlsplit(url or os.environ.get("HAPAX_URL") or "http://127.0.0.1:7878")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("the address of a daemon looks like http://127.0.0.1:7878")
-        self._https = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port
+        address = url or os.environ.get("HAPAX_URL") or "http://127.0.0.1:7878"
+        self._https, self._host, self._port = _place(address)
         self._key = api_key if api_key is not None else os.environ.get("HAPAX_API_KEY")
+        if self._key and not all("!" <= letter <= "~" for letter in self._key):
+            raise Misused("an API key is visible ASCII: this one holds something else, perhaps the end of a line")
         self._timeout = timeout
         self._process = Process()
 
@@ -167,7 +167,7 @@ class Client:
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Sends it until there is an answer, a few times: nonce and token make every repetition harmless."""
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else encoded(body)
         pause = _FIRST_PAUSE
         for left in reversed(range(_TRIES)):
             try:
@@ -228,6 +228,17 @@ class Client:
         return connection
 
 
+def _place(address: str) -> tuple[bool, str, int | None]:
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https"):
+        raise Misused("the address of a daemon looks like http://127.0.0.1:7878")
+    return parts.scheme == "https", host, port
+
+
 def _wanted(
     surface: str,
     key: str,
@@ -237,6 +248,8 @@ def _wanted(
     lease: float | None,
     wait: float | None,
 ) -> dict[str, Any]:
+    if not isinstance(key, str):
+        raise Misused(f"the key is of type {type(key).__name__}; give it as text, with `str` perhaps")
     wanted: dict[str, Any] = {"surface": surface, "key": key, "effect": effect}
     if request is not None:
         wanted["request"] = request

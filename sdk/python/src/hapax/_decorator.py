@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, cast
 
 from ._client import Client, Effect
+from ._errors import Misused
+from ._json import fault
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,24 +17,43 @@ def idempotent(
     surface: str,
     *,
     key: Callable[..., str],
+    request: Callable[..., Any] | None = None,
     effect: Effect = "unsafe",
     scope: Mapping[str, str] | None = None,
     lease: float | None = None,
     wait: float | None = None,
     client: Client | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Makes a function run once per key. Its arguments guard the key; its result has to be JSON."""
+    """Makes a function run once per key. Its arguments guard the key; its result has to be JSON.
+
+    Where arguments are not JSON, as the `self` of a method never is, `request` says what guards the key instead. Like `key` it
+    gets all of them: `key=lambda self, order: f"{self.shop}-{order}", request=lambda self, order: [self.shop, order]`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        name = getattr(function, "__qualname__", repr(function))
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise Misused(f"`{name}` yields, and only a value that is returned can be kept: return it whole")
         signature = inspect.signature(function)
 
-        def block(args: Any, kwargs: Any) -> Any:
+        def guard(args: Any, kwargs: Any) -> Any:
             bound = signature.bind(*args, **kwargs)
+            if request is not None:
+                return request(*args, **kwargs)
             bound.apply_defaults()
+            unusable = fault(bound.arguments)
+            if unusable is not None:
+                raise Misused(
+                    f"the argument `{unusable[0]}` of `{name}` is not JSON ({unusable[1]}), so it cannot guard the"
+                    f" key; say what does with `request=lambda {', '.join(signature.parameters)}: …` [HX0073]"
+                )
+            return dict(bound.arguments)
+
+        def block(args: Any, kwargs: Any) -> Any:
+            guarded = guard(args, kwargs)
             return (client or _default()).once(
                 surface,
                 key(*args, **kwargs),
-                request=dict(bound.arguments),
+                request=guarded,
                 effect=effect,
                 scope=scope,
                 lease=lease,

@@ -10,6 +10,10 @@ class HapaxError(Exception):
     """Everything that this package raises."""
 
 
+class Misused(HapaxError, TypeError, ValueError):
+    """The program asks for something that cannot work; the message says what can. Nothing was sent, and nothing ran."""
+
+
 class Unreachable(HapaxError):
     """The daemon gave no answer. What was sent may have arrived."""
 
