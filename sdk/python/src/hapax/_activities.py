@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from ._block import Block
 from ._client import Client, _times
 from ._errors import HapaxError, JoinedFailure, Misused, NoEffect, NotRecorded, Retryable
 from ._groups import Turn
-from ._lease import Lease, _in_thread
-from ._once import _asked
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
@@ -46,13 +40,13 @@ def effects_of_run(client: Client, run: str) -> Effects:
     return tuple(EffectOfRun(**effect) for effect in told["effects"])
 
 
-class Activity:
+class Activity(Block):
     """The block around one call: make it if `first`, and set `answer`. Later callers get the same answer."""
 
     def __init__(
         self, client: Client, run: str, node: str, provider: str, ordinal: int, more: Mapping[str, Any]
     ) -> None:
-        self._client = client
+        super().__init__(client)
         self._provider = provider
         wanted: dict[str, Any] = {"run": run, "node": node, "provider": provider, "ordinal": ordinal}
         for name in ("business_key", "recipe", "request", "effect", "compensation"):
@@ -62,14 +56,7 @@ class Activity:
         if isinstance(turn, Turn):
             wanted["turn"] = turn.wire()
         self._wanted = {**wanted, **_times(more.get("lease"), more.get("wait"))}
-        self._told: dict[str, Any] = {}
-        self._lease: Lease | None = None
         self.answer: Answer | None = None
-
-    @property
-    def first(self) -> bool:
-        """Nobody has made the call: make it now."""
-        return self._told.get("verdict") == "execute"
 
     @property
     def key(self) -> str:
@@ -82,38 +69,14 @@ class Activity:
         header = self._told.get("header")
         return {} if header is None else {str(header): self.key}
 
-    @property
-    def operation(self) -> str:
-        return str(self._told["operation"])
+    def _forget(self) -> None:
+        self.answer = None
 
-    def __enter__(self) -> Self:
-        self._begun(self._client.begin(self._wanted, "/v1/activities:claim"))
-        if self.first:
-            self._lease = Lease(self._client, self._told).keep()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._lease is not None:
-            self._lease.let_go()
-        self._end(error)
-
-    async def __aenter__(self) -> Self:
-        self._begun(await _asked(self._client, lambda: self._client.begin(self._wanted, "/v1/activities:claim")))
-        if self.first:
-            self._lease = Lease(self._client, self._told).keep_async()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._lease is not None:
-            self._lease.let_go()
-        await asyncio.shield(_in_thread(self._client._ends, self._end, error))
+    def _ask(self) -> dict[str, Any]:
+        return self._client.begin(self._wanted, "/v1/activities:claim")
 
     def _begun(self, told: dict[str, Any]) -> None:
-        self._told = told
+        super()._begun(told)
         if told["verdict"] == "joined_failure":
             raise JoinedFailure("the call under way failed; try again")
         if told["verdict"] == "replay":

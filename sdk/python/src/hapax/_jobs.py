@@ -28,9 +28,8 @@ class Job(Once):
     def _say(self, verb: str, **said: Any) -> None:
         if verb not in ("complete", "reject"):
             return super()._say(verb, **said)
-        assert self._ticket is not None
         ended = "committed" if verb == "complete" else "rejected"
-        said = {"token": self._ticket["token"], "ended": ended, **said}
+        said = {"token": self._told["token"], "ended": ended, **said}
         try:
             self._client.call("POST", f"/v1/jobs/{self.operation}:report", said)
         except HapaxError as error:

@@ -68,6 +68,10 @@ class Stream(Activity):
         if held:
             yield held
 
+    def _forget(self) -> None:
+        super()._forget()
+        self.finished = None
+
     def _begun(self, told: dict[str, Any]) -> None:
         super()._begun(told)
         if told["verdict"] == "finished":
