@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -13,34 +11,7 @@ import pytest
 
 import hapax
 from conftest import Daemon
-
-
-class Losing:
-    """A way to the daemon on which answers can get lost: what was asked for has happened."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self.lost = False
-        self._port = int(daemon.port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            near, _ = self._listener.accept()
-            far = socket.create_connection(("127.0.0.1", self._port))
-            for source, sink, answers in [(near, far, False), (far, near, True)]:
-                threading.Thread(target=self._pass_on, args=(source, sink, answers), daemon=True).start()
-
-    def _pass_on(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                if answers and self.lost:
-                    break
-                sink.sendall(data)
-        for end in (source, sink):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+from ways import Losing
 
 
 Enter = Callable[[Any], Any]

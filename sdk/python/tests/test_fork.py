@@ -7,8 +7,6 @@ import asyncio
 import functools
 import os
 import signal
-import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -18,6 +16,7 @@ import pytest
 
 import hapax
 from conftest import Daemon
+from ways import Way
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
 
@@ -50,29 +49,6 @@ class Forked:
         return said or ("" if status == 0 else f"it ended with {status}")
 
 
-class Counted:
-    """A way to the daemon that counts the connections that go it."""
-
-    def __init__(self, port: int) -> None:
-        self.count = 0
-        self._port = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            near, _ = self._listener.accept()
-            self.count += 1
-            far = socket.create_connection(("127.0.0.1", self._port))
-            for source, sink in [(near, far), (far, near)]:
-                threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
-
-    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
-        while data := source.recv(65536):
-            sink.sendall(data)
-
-
 def work(client: hapax.Client, name: str, start: float = 0.0, seconds: float = 0.5) -> None:
     time.sleep(max(0.0, start - time.monotonic()))
     until, number = time.monotonic() + seconds, 0
@@ -103,13 +79,13 @@ def test_a_forked_worker_gets_its_own_answers(client: hapax.Client) -> None:
 
 
 def test_a_forked_worker_leaves_the_connection_of_its_parent_alone(daemon: Daemon) -> None:
-    way = Counted(int(daemon.port))
+    way = Way(daemon)
     client = hapax.Client(way.url)
     client.group("before")
     for number in range(3):
         assert Forked(lambda: client.group("child")).fault() == ""
         client.group(f"after-{number}")
-    assert way.count == 4, "one for the parent, and one for each child"
+    assert way.connections == 4, "one for the parent, and one for each child"
 
 
 def test_a_forked_worker_does_not_wait_for_threads_that_it_has_not(client: hapax.Client) -> None:

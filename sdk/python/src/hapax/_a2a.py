@@ -99,7 +99,7 @@ class Queue:
 
     def renew(self, task: Task) -> None:
         said = {"task": task.id, "token": task.token, "lease_ms": task.lease_ms}
-        self._client.call("POST", "/v1/a2a/renew", said)
+        self._client.call("POST", "/v1/a2a/renew", said, max(1.0, task.lease_ms / 6000))
 
     def release(self, task: Task) -> None:
         """Gives it back: nothing happened."""
@@ -214,8 +214,8 @@ class _Renewing:
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
+        # Nobody waits for a renewal under way: after the end it does no harm.
         self._done.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._done.wait(self._task.lease_ms / 3000):

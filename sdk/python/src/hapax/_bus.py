@@ -158,16 +158,16 @@ class Guard:
         handler: Callable[[Message], object],
         in_progress: Callable[[], object],
     ) -> dict[str, Any]:
-        stop = threading.Event()
-        keeper = threading.Thread(target=self._keep, args=(ticket, in_progress, stop), daemon=True)
-        keeper.start()
+        stop, telling = threading.Event(), threading.Lock()
+        threading.Thread(target=self._keep, args=(ticket, in_progress, stop, telling), daemon=True).start()
         try:
             _not_awaited(handler(message))
         except Exception as error:
             return _ended(error)
         finally:
-            stop.set()
-            keeper.join()
+            # From here on the broker hears nothing more of it. Nobody waits for a renewal under way: it may hear nothing.
+            with telling:
+                stop.set()
         return {"handled": "done"}
 
     async def _run_async(
@@ -186,11 +186,19 @@ class Guard:
             keeper.cancel()
         return {"handled": "done"}
 
-    def _keep(self, ticket: dict[str, Any], in_progress: Callable[[], object], stop: threading.Event) -> None:
+    def _keep(
+        self,
+        ticket: dict[str, Any],
+        in_progress: Callable[[], object],
+        stop: threading.Event,
+        telling: threading.Lock,
+    ) -> None:
         while not stop.wait(_pause(ticket)):
             # Neither failing is a reason to stop a handler under way: its end may still be told. The broker hears it first:
             # it is to know also while the daemon is away.
-            with contextlib.suppress(Exception):
+            with telling, contextlib.suppress(Exception):
+                if stop.is_set():
+                    return
                 in_progress()
             self._renew(ticket)
 
@@ -206,7 +214,7 @@ class Guard:
 
     def _renew(self, ticket: dict[str, Any]) -> None:
         with contextlib.suppress(Exception):
-            self._client.step(ticket["operation"], "renew", token=ticket["token"])
+            self._client.renew(ticket["operation"], ticket["token"], ticket["lease_ms"] / 1000)
 
 
 def _ended(error: Exception) -> dict[str, Any]:

@@ -162,16 +162,22 @@ class Client:
     def step(self, operation: str, verb: str, **said: Any) -> dict[str, Any]:
         return self.call("POST", f"/v1/operations/{operation}:{verb}", said)
 
+    def renew(self, operation: str, token: str, lease: float) -> None:
+        """Within the lease, four times if need be: a connection that went dead is not to cost it."""
+        self.call("POST", f"/v1/operations/{operation}:renew", {"token": token}, max(1.0, lease / 6))
+
     def explain(self, operation: str) -> dict[str, Any]:
         return self.call("GET", f"/v1/operations/{operation}")
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, timeout: float | None = None
+    ) -> dict[str, Any]:
         """Sends it until there is an answer, a few times: nonce and token make every repetition harmless."""
         data = None if body is None else encoded(body)
         pause = _FIRST_PAUSE
         for left in reversed(range(_TRIES)):
             try:
-                status, answer = self._exchange(method, path, data)
+                status, answer = self._exchange(method, path, data, timeout or self._timeout)
             except (OSError, http.client.HTTPException) as error:
                 self._here.close()
                 if left == 0:
@@ -185,8 +191,8 @@ class Client:
             pause *= 4
         raise AssertionError("unreachable")
 
-    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, dict[str, Any]]:
-        connection = self._connection()
+    def _exchange(self, method: str, path: str, data: bytes | None, timeout: float) -> tuple[int, dict[str, Any]]:
+        connection = self._connection(timeout)
         headers = {} if data is None else {"content-type": "application/json"}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
@@ -219,12 +225,15 @@ class Client:
     def _ends(self) -> Executor:
         return self._here.ends
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
         here = self._here
         connection = here.connection
         if connection is None:
             kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
-            connection = here.connection = kind(self._host, self._port, timeout=self._timeout)
+            connection = here.connection = kind(self._host, self._port)
+        connection.timeout = timeout
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
         return connection
 
 

@@ -17,14 +17,13 @@ class Lease:
 
     def __init__(self, client: Client, ticket: Mapping[str, Any]) -> None:
         self._client, self._ticket = client, ticket
-        self._pause = max(0.001, float(ticket["lease_ms"]) / 3000)
+        self._length = float(ticket["lease_ms"]) / 1000
+        self._pause = max(0.001, self._length / 3)
         self._stop = threading.Event()
-        self._keeper: threading.Thread | None = None
         self._renewing: asyncio.Task[None] | None = None
 
     def keep(self) -> Lease:
-        self._keeper = threading.Thread(target=self._keep, daemon=True, name="hapax-renew")
-        self._keeper.start()
+        threading.Thread(target=self._keep, daemon=True, name="hapax-renew").start()
         return self
 
     def keep_async(self) -> Lease:
@@ -32,15 +31,14 @@ class Lease:
         return self
 
     def let_go(self) -> None:
+        """Nobody waits for a renewal under way: it may hear nothing, and after the end it does no harm."""
         self._stop.set()
-        if self._keeper is not None:
-            self._keeper.join()
         if self._renewing is not None:
             self._renewing.cancel()
 
     def _renew(self) -> None:
         try:
-            self._client.step(self._ticket["operation"], "renew", token=self._ticket["token"])
+            self._client.renew(self._ticket["operation"], self._ticket["token"], self._length)
         except HapaxError:
             # No reason to stop an effect under way: its end may still be told.
             pass
