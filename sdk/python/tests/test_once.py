@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 import hapax
+from ways import Held
 
 
 def test_a_retry_gets_the_first_answer_and_runs_nothing(client: hapax.Client) -> None:
@@ -225,31 +225,6 @@ def test_a_daemon_killed_in_between_forgets_nothing_acknowledged(daemon: Any) ->
             assert op.replayed and op.result == answer
 
 
-class _Held:
-    """A way to the daemon on which answers are held up: the request has arrived, and its caller does not know yet."""
-
-    def __init__(self, port: int) -> None:
-        self.go, self.arrived = threading.Event(), threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._port = port
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            near, _ = self._listener.accept()
-            far = socket.create_connection(("127.0.0.1", self._port))
-            for source, sink, answers in [(near, far, False), (far, near, True)]:
-                threading.Thread(target=self._pass_on, args=(source, sink, answers), daemon=True).start()
-
-    def _pass_on(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
-        while data := source.recv(65536):
-            if answers:
-                self.arrived.set()
-                self.go.wait()
-            sink.sendall(data)
-
-
 def test_a_block_that_is_cancelled_while_it_begins_leaves_nothing_behind(daemon: Any, client: hapax.Client) -> None:
     """A request handler is cancelled (its own caller left) while the daemon's answer is under way. The answer was: run it. It
     reached a thread that nobody waited for, so the operation stood there as started until its lease lapsed into doubt, and
@@ -259,7 +234,7 @@ def test_a_block_that_is_cancelled_while_it_begins_leaves_nothing_behind(daemon:
         lambda there: there.activity("run", "node", "stripe", request={"amount": 1}),
     ]
     for block in blocks:
-        held = _Held(int(daemon.port))
+        held = Held(daemon)
         there = hapax.Client(held.url)
 
         async def begin() -> None:

@@ -47,6 +47,25 @@ class Way:
                 end.shutdown(socket.SHUT_RDWR)
 
 
+class Held(Way):
+    """Answers to requests that hold `what` are held up until they may `go`: the request has arrived, and its caller does not
+    know yet."""
+
+    def __init__(self, daemon: Daemon, what: str = "") -> None:
+        self.go, self.arrived = threading.Event(), threading.Event()
+        self._what = what.encode()
+        self._asked: set[int] = set()
+        super().__init__(daemon)
+
+    def passes(self, connection: int, data: bytes, answer: bool) -> bool | None:
+        if not answer and self._what in data:
+            self._asked.add(connection)
+        if answer and connection in self._asked:
+            self.arrived.set()
+            self.go.wait()
+        return True
+
+
 class Losing(Way):
     """Answers can get lost: what was asked for has happened."""
 

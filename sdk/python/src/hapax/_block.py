@@ -44,6 +44,10 @@ class Block:
             if self.first:
                 self._lease = Lease(self._client, self._told).keep()
         except BaseException:
+            # What it was given it cannot keep: there may be no more threads.
+            if self.first:
+                _give_back(self._client, self._told)
+                self._told = {}
             self._in_use.release()
             raise
         return self
@@ -124,7 +128,7 @@ class _Asking:
             self._told = told
             left = self._left
         if left:
-            self._give_back(told)
+            _give_back(self._client, told)
         return told
 
     def leave(self) -> None:
@@ -132,16 +136,18 @@ class _Asking:
             self._left = True
             told = self._told
         if told is not None:
-            self._client._ends.submit(self._give_back, told)
+            self._client._ends.submit(_give_back, self._client, told)
 
-    def _give_back(self, told: dict[str, Any]) -> None:
-        if told.get("verdict") != "execute":
-            return
-        try:
-            self._client.step(told["operation"], "release", token=told["token"], why="no_effect")
-        except HapaxError:
-            # The lease lapses then, as after a crash.
-            pass
+
+def _give_back(client: Client, told: dict[str, Any]) -> None:
+    """A right to run something that did not run."""
+    if "token" not in told:
+        return
+    try:
+        client.step(told["operation"], "release", token=told["token"], why="no_effect")
+    except HapaxError:
+        # The lease lapses then, as after a crash.
+        pass
 
 
 async def _asked(client: Client, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:

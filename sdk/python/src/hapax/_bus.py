@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ._block import _asked
 from ._client import Client, Effect
 from ._errors import HapaxError, Misused, NoEffect, Rejected, Retryable
 from ._lease import _in_thread
@@ -110,7 +111,7 @@ class Guard:
         in_progress: Callable[[], Awaitable[object]] | None = None,
     ) -> Settle:
         """The same for asyncio, with a handler that is awaited. Dead letters may be put aside by either kind of function."""
-        told: dict[str, Any] = await _in_thread(self._client._begins, self._deliver, message)
+        told = await _asked(self._client, lambda: self._deliver(message))
         if told.get("verdict") == "execute":
             said = await self._run_async(told, message, handler, in_progress)
             # Whoever cancels us now does not stop what was done from being told.

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ._block import _asked
 from ._client import Client, Effect, _times
 from ._errors import NoEffect, Rejected, Retryable
 from ._lease import _in_thread
@@ -172,7 +173,7 @@ class Group:
     ) -> Plan:
         plan: Plan | None = await _in_thread(self._client._begins, self._planned, wait)
         while plan is None:
-            told = await asyncio.to_thread(self._next, inverses, lease)
+            told = await _asked(self._client, lambda: self._next(inverses, lease))
             if told["next"] == "later":
                 await asyncio.sleep(_pause(told))
             elif told["next"] == "nothing":
