@@ -117,3 +117,26 @@ def test_a_forked_worker_makes_no_key_that_its_parent_makes_too(tmp_path: Path) 
         # Nor has the child let go of the parent's lock.
         with pytest.raises(hapax.NoKey, match="another process"):
             hapax.KeyGenerator(tmp_path / "keys", "worker-7")
+
+
+def test_a_fork_within_a_block_leaves_its_end_to_the_parent(client: hapax.Client) -> None:
+    """A child that is forked in the middle of an effect comes out of the block as well. What it said was taken for the parent's
+    word: a failure of something that was still under way."""
+
+    def leave(error: BaseException | None) -> None:
+        op.result = "the child's"
+        # A lease is let go of, too, by nobody but the process that keeps it.
+        op.__exit__(None if error is None else type(error), error, None)
+
+    def leave_well() -> None:
+        with pytest.raises(hapax.NotRecorded, match="forked"):
+            leave(None)
+
+    with client.once("payments", "k", effect="idempotent", lease=30) as op:
+        assert Forked(lambda: leave(SystemExit(1))).fault() == ""
+        assert Forked(lambda: leave(hapax.NoEffect())).fault() == ""
+        assert Forked(leave_well).fault() == ""
+        assert client.explain(op.operation)["state"] == "pending"
+        op.result = "the parent's"
+    with client.once("payments", "k", effect="idempotent") as again:
+        assert again.replayed and again.result == "the parent's"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ._client import Client
-from ._errors import HapaxError, Misused
+from ._errors import HapaxError, Misused, NotRecorded
 from ._lease import Lease, _in_thread
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Block:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._left_by_a_fork(error):
+            return
         if self._lease is not None:
             self._lease.let_go()
         self._leave(error)
@@ -75,6 +78,8 @@ class Block:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._left_by_a_fork(error):
+            return
         if self._lease is not None:
             self._lease.let_go()
         # A cancelled task still says how it ended.
@@ -97,8 +102,17 @@ class Block:
     def _take(self) -> None:
         if not self._in_use.acquire(blocking=False):
             raise Misused("this block is in use; give each thread and each task a block of its own, with the same key")
+        self._pid = os.getpid()
         self._told, self._lease = {}, None
         self._forget()
+
+    def _left_by_a_fork(self, error: BaseException | None) -> bool:
+        """A process that is forked in the block comes out of it, too. It has no say: whoever entered goes on with the effect."""
+        if self._pid == os.getpid():
+            return False
+        if error is None and self.first:
+            raise NotRecorded("this process was forked within the block; how it ended is said by the one that entered it")
+        return True
 
     def _leave(self, error: BaseException | None) -> None:
         try:
