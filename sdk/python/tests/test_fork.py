@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import pickle
 import signal
 import time
 import traceback
@@ -140,3 +141,32 @@ def test_a_fork_within_a_block_leaves_its_end_to_the_parent(client: hapax.Client
         op.result = "the parent's"
     with client.once("payments", "k", effect="idempotent") as again:
         assert again.replayed and again.result == "the parent's"
+
+
+def test_a_refusal_gets_out_of_a_worker_whole(client: hapax.Client) -> None:
+    """Pools of processes hand on what a task raises. One that cannot be put together again breaks the pool, or hangs it."""
+    refused: list[hapax.HapaxError] = []
+    for request in (1, 2):
+        try:
+            with client.once("payments", "k", request=request) as op:
+                op.result = 1
+        except hapax.Mismatch as error:
+            refused.append(error)
+    for _ in range(2):
+        try:
+            with client.once("payments", "l"):
+                raise hapax.Rejected("no such account", 7)
+        except hapax.Rejected:
+            continue
+        except hapax.FailedBefore as error:
+            refused.append(error)
+    try:
+        with client.once("payments", "a key with spaces"):
+            raise AssertionError("it must not run")
+    except hapax.Refused as error:
+        assert str(error).count("[HX0001]") == 1
+        refused.append(error)
+    assert len(refused) == 3
+    for one in refused:
+        again = pickle.loads(pickle.dumps(one))
+        assert type(again) is type(one) and str(again) == str(one) and again.__dict__ == one.__dict__

@@ -29,7 +29,14 @@ class Refused(HapaxError):
         self.operation: str | None = problem.get("operation")
         wait = problem.get("retry_after_ms")
         self.retry_after: float | None = None if wait is None else wait / 1000
-        super().__init__(f"{self.detail} [{self.code}]")
+        self._problem = dict(problem)
+        # Some say their code themselves.
+        said = f"[{self.code}]"
+        super().__init__(self.detail if self.detail.endswith(said) else f"{self.detail} {said}")
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[dict[str, Any]]]:
+        # Pools of processes hand exceptions on: as they are made, and not by the text that they show.
+        return type(self), (self._problem,)
 
 
 class InFlight(Refused):
@@ -74,6 +81,9 @@ class FailedBefore(HapaxError):
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         super().__init__(f"it failed before and would again: {answer} [HX0003]")
+
+    def __reduce__(self) -> tuple[type[FailedBefore], tuple[Any]]:
+        return type(self), (self.answer,)
 
 
 class JoinedFailure(HapaxError):
