@@ -134,3 +134,19 @@ def test_a_block_in_use_is_not_entered_by_another(client: hapax.Client, enter: E
             assert op.replayed and op.result == 1
 
     asyncio.run(story())
+
+
+@both
+def test_the_first_caller_gets_what_all_others_will_get(client: hapax.Client, enter: Enter) -> None:
+    """JSON knows no tuples, and names only by text. A program that was happy with what it had computed itself fell over the
+    first time that it was given the recorded answer."""
+
+    async def story() -> None:
+        for turn in range(2):
+            async with enter(client.once("payments", "k")) as op:
+                assert op.first == (turn == 0)
+                if op.first:
+                    op.result = {"lines": (1, 2), 7: "seven"}
+            assert op.result == {"lines": [1, 2], "7": "seven"}
+
+    asyncio.run(story())

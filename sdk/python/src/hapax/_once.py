@@ -71,6 +71,8 @@ class Once(Block):
                 # The effect ran: nobody may take this for a failure without one.
                 self._try("fail", outcome={"class": "unknown"})
                 raise NotRecorded(f"the effect ran, but its result is not JSON: {unusable} [HX0015]") from unusable
+            # As later callers will get it, so that nobody comes to rely on what JSON does not keep.
+            self.result = json.loads(body)
             self._say("complete", outcome={"body": body})
         elif isinstance(error, NoEffect):
             self._try("release", why="no_effect")
