@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -150,3 +151,21 @@ def test_the_first_caller_gets_what_all_others_will_get(client: hapax.Client, en
             assert op.result == {"lines": [1, 2], "7": "seven"}
 
     asyncio.run(story())
+
+
+def test_whoever_wants_to_wait_is_let_wait_longer_than_an_answer_may_take(daemon: Daemon, client: hapax.Client) -> None:
+    with client.once("payments", "k", effect="irreversible") as op:
+        got: list[Any] = []
+
+        def wait() -> None:
+            with hapax.Client(daemon.url, timeout=0.2).once("payments", "k", effect="irreversible", wait=30) as again:
+                got.append(again.result)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        # Four tries of 0.2 s and the pauses between them are over long before.
+        waiting.join(4)
+        assert waiting.is_alive(), "it gave up"
+        op.result = "paid"
+    waiting.join(30)
+    assert got == ["paid"]

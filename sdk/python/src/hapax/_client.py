@@ -30,6 +30,8 @@ Effect = Literal["pure", "idempotent", "compensatable", "irreversible", "unsafe"
 
 _TRIES = 4
 _FIRST_PAUSE = 0.05
+# Seconds for an answer to come, once the daemon has waited as long as it was asked to.
+_BEYOND_WAIT = 15.0
 
 
 class Client:
@@ -174,10 +176,16 @@ class Client:
     ) -> dict[str, Any]:
         """Sends it until there is an answer, a few times: nonce and token make every repetition harmless."""
         data = None if body is None else encoded(body)
+        if timeout is None:
+            timeout = self._timeout
+            wait = None if body is None else body.get("wait_ms")
+            # Whoever wants to wait is let: an answer that is not there yet is none that got lost.
+            if isinstance(wait, int) and wait > 0:
+                timeout = max(timeout, wait / 1000 + _BEYOND_WAIT)
         pause = _FIRST_PAUSE
         for left in reversed(range(_TRIES)):
             try:
-                status, answer = self._exchange(method, path, data, timeout or self._timeout)
+                status, answer = self._exchange(method, path, data, timeout)
             except (OSError, http.client.HTTPException) as error:
                 self._here.close()
                 if left == 0:
