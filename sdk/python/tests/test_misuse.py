@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import http.server
+import threading
 from typing import Any
 
 import pytest
@@ -118,3 +120,24 @@ def test_a_function_whose_result_cannot_be_kept_is_refused_before_it_runs() -> N
         @hapax.idempotent("payments", key=lambda: "k")
         async def several_async() -> Any:
             yield 1
+
+
+def test_something_else_that_answers_is_not_taken_for_the_daemon() -> None:
+    """A proxy on the way says no in its own words: JSON, but nothing that the daemon would say."""
+
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(502)
+            self.send_header("content-length", "9")
+            self.end_headers()
+            self.wfile.write(b'["sorry"]')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(hapax.Unreachable, match="502"):
+            with hapax.Client(f"http://127.0.0.1:{server.server_port}").once("payments", "k"):
+                raise AssertionError("it must not run")
+        server.shutdown()

@@ -216,8 +216,10 @@ class Client:
             self._here.close()
         try:
             answer = json.loads(text)
-        except ValueError as error:
-            raise http.client.HTTPException("the answer is not JSON") from error
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise http.client.HTTPException(f"status {response.status}, and nothing that a daemon says")
         return response.status, answer
 
     @property
