@@ -285,3 +285,19 @@ def test_a_message_that_no_daemon_takes_is_put_aside_and_a_long_delay_is_cut(cli
         raise error
 
     assert guard.handle(hapax.Message("orders", 2, b"2"), closed) == hapax.Settle("nak", 86_400.0)
+
+
+def test_a_failure_whose_text_is_no_text_is_told_all_the_same(client: hapax.Client) -> None:
+    """Names of files may hold bytes that are no text, and errors name files."""
+    failure = os.fsdecode(b"no such file: \xff")
+
+    def handler(message: hapax.Message) -> None:
+        raise hapax.Retryable(failure)
+
+    guard = client.guard("billing", lambda message, why: None, ack_wait=30, max_deliveries=5)
+    assert guard.handle(hapax.Message("orders", 1), handler).what == "nak"
+    assert guard.handle(hapax.Message("orders", 1, delivery=2), lambda message: None) == hapax.Settle("ack")
+    with pytest.raises(FileNotFoundError):
+        with client.stream("run-1", "say", "openai:chat", effect="irreversible") as call:
+            raise FileNotFoundError(failure)
+    assert client.explain(call.operation)["state"] == "in_doubt"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._errors import HapaxError, NoEffect, NotRecorded, Refused, Rejected, Unreachable
+from ._errors import HapaxError, NoEffect, NotRecorded, Refused, Rejected, Unreachable, said_by
 
 if TYPE_CHECKING:
     from ._client import Client
@@ -143,7 +143,7 @@ class Queue:
             try:
                 path, said, done = "post", _said(task, handler(task), None), "posted"
             except Rejected as error:
-                path, said, done = "post", _said(task, None, str(error)), "posted"
+                path, said, done = "post", _said(task, None, said_by(error)), "posted"
             except NoEffect:
                 path, said, done = "release", {"task": task.id, "token": task.token}, "released"
             except Exception:

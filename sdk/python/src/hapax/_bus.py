@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ._block import _asked
 from ._client import Client, Effect
-from ._errors import HapaxError, Misused, NoEffect, Rejected, Retryable
+from ._errors import HapaxError, Misused, NoEffect, Rejected, Retryable, said_by
 from ._lease import _in_thread
 
 
@@ -257,4 +257,4 @@ def _ms(seconds: float) -> int:
 
 
 def _why(error: BaseException) -> str:
-    return (str(error) or type(error).__name__)[:4096]
+    return said_by(error)[:4096]

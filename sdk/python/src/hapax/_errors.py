@@ -106,6 +106,11 @@ class Rejected(Exception):
     """Raise it in a block to say that it failed for good; its arguments are recorded."""
 
 
+def said_by(error: BaseException) -> str:
+    """What it says, in characters that can be sent: the name of a file may hold bytes that are none."""
+    return (str(error) or type(error).__name__).encode(errors="replace").decode()
+
+
 _BY_CODE: dict[str, type[Refused]] = {
     "HX0004": InFlight,
     "HX0005": Mismatch,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ._activities import Activity
 from ._client import Client
-from ._errors import HapaxError, NoEffect, NotRecorded, Retryable
+from ._errors import HapaxError, NoEffect, NotRecorded, Retryable, said_by
 from ._lease import _in_thread
 
 
@@ -91,7 +91,7 @@ class Stream(Activity):
             return
         if self.answer is not None or isinstance(error, (NoEffect, Retryable)):
             return super()._end(error)
-        why = "its block was left before its end" if error is None else str(error) or type(error).__name__
+        why = "its block was left before its end" if error is None else said_by(error)
         try:
             # At most 1024 bytes of it are taken.
             self._ended(broken=why.encode()[:1000].decode(errors="ignore"))
