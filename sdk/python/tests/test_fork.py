@@ -170,3 +170,27 @@ def test_a_refusal_gets_out_of_a_worker_whole(client: hapax.Client) -> None:
     for one in refused:
         again = pickle.loads(pickle.dumps(one))
         assert type(again) is type(one) and str(again) == str(one) and again.__dict__ == one.__dict__
+
+
+def test_a_fork_within_a_handler_leaves_its_end_to_the_parent(daemon: Daemon) -> None:
+    """The same, for a message: the child's exception ended what its parent was still at."""
+    for sequence, error in enumerate([SystemExit(1), RuntimeError("the child's")]):
+        client = hapax.Client(daemon.url)
+        guard = client.guard("billing", lambda message, why: None, ack_wait=30, max_deliveries=5, effect="idempotent")
+
+        def handler(message: hapax.Message) -> None:
+            child = os.fork()
+            if child == 0:
+                raise error
+            os.waitpid(child, 0)
+            # Its word would have set the message free.
+            again = guard.handle(hapax.Message("orders", message.sequence, delivery=2), lambda message: None)
+            assert again.what == "nak"
+
+        parent = os.getpid()
+        try:
+            settle = guard.handle(hapax.Message("orders", sequence), handler)
+        finally:
+            if os.getpid() != parent:
+                os._exit(0)
+        assert settle == hapax.Settle("ack")

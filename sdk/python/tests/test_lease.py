@@ -122,6 +122,35 @@ def test_a_message_whose_consumer_is_cancelled_before_it_hears_of_it_is_handled_
     assert (told, handled) == (hapax.Settle("ack"), [1])
 
 
+@pytest.mark.parametrize("form", ["sync", "async"])
+def test_a_handler_that_is_stopped_is_not_waited_for(client: hapax.Client, form: str) -> None:
+    """A consumer is shut down in the middle of a handler. Nobody was told, and the next one had to wait for the lease."""
+    guard = client.guard("billing", lambda message, why: None, ack_wait=6, max_deliveries=5, effect="idempotent")
+
+    def stopped(message: hapax.Message) -> None:
+        raise KeyboardInterrupt
+
+    async def story() -> None:
+        started = asyncio.Event()
+
+        async def slow(message: hapax.Message) -> None:
+            started.set()
+            await asyncio.sleep(60)
+
+        task = asyncio.create_task(guard.handle_async(hapax.Message("orders", 1), slow))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    if form == "async":
+        asyncio.run(story())
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            guard.handle(hapax.Message("orders", 1), stopped)
+    assert guard.handle(hapax.Message("orders", 1, delivery=2), lambda message: None) == hapax.Settle("ack")
+
+
 def test_a_block_that_no_thread_can_keep_is_given_back(client: hapax.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system is out of threads, so that nothing runs: what was asked for is not to be held by nobody."""
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import inspect
+import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,12 @@ class Guard:
             raise Misused("`handle` awaits nothing: use `handle_async`")
         told = self._deliver(message)
         if told.get("verdict") == "execute":
-            told = self._settle(told, message, self._run(told, message, handler, in_progress))
+            try:
+                said = self._run(told, message, handler, in_progress)
+            except BaseException as stopped:
+                self._settle(told, message, _ended(stopped))
+                raise
+            told = self._settle(told, message, said)
         if told["settle"] != "terminate":
             return _settled(told)
         # Durable before the broker forgets it.
@@ -113,7 +119,11 @@ class Guard:
         """The same for asyncio, with a handler that is awaited. Dead letters may be put aside by either kind of function."""
         told = await _asked(self._client, lambda: self._deliver(message))
         if told.get("verdict") == "execute":
-            said = await self._run_async(told, message, handler, in_progress)
+            try:
+                said = await self._run_async(told, message, handler, in_progress)
+            except BaseException as stopped:
+                await asyncio.shield(_in_thread(self._client._ends, self._settle, told, message, _ended(stopped)))
+                raise
             # Whoever cancels us now does not stop what was done from being told.
             told = await asyncio.shield(_in_thread(self._client._ends, self._settle, told, message, said))
         if told["settle"] != "terminate":
@@ -138,7 +148,7 @@ class Guard:
         if message.intent is not None:
             wanted["intent"] = message.intent
         try:
-            return self._client.begin(wanted, "/v1/bus:deliver")
+            return {**self._client.begin(wanted, "/v1/bus:deliver"), "pid": os.getpid()}
         except HapaxError as error:
             # However often it is delivered, it will be as large.
             if getattr(error, "status", 503) == 413:
@@ -146,6 +156,9 @@ class Guard:
             return _away(error)
 
     def _settle(self, ticket: dict[str, Any], message: Message, said: dict[str, Any]) -> dict[str, Any]:
+        # A process that was forked in the handler comes out of it, too. It has no say: its parent goes on with the message.
+        if ticket["pid"] != os.getpid():
+            return _NOBODY_SAYS
         said = {**said, "consumer": self._consumer, "delivery": message.delivery, "token": ticket["token"]}
         try:
             return self._client.call("POST", f"/v1/bus/{ticket['operation']}:settle", said)
@@ -218,7 +231,7 @@ class Guard:
             self._client.renew(ticket["operation"], ticket["token"], ticket["lease_ms"] / 1000)
 
 
-def _ended(error: Exception) -> dict[str, Any]:
+def _ended(error: BaseException) -> dict[str, Any]:
     """What a handler's error says about what it did."""
     if isinstance(error, (NoEffect, Retryable)):
         delay = min(getattr(error, "delay", 1.0), _LONGEST_DELAY)
