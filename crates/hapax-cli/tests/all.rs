@@ -4,6 +4,7 @@
 
 mod a2a;
 mod audit_killed;
+mod audit_writers;
 mod crowd;
 mod demo;
 mod gateway_admin;

@@ -306,3 +306,21 @@ fn what_is_let_go_is_said_and_what_is_taken_is_missed() {
     assert!(named.what.contains("are gone, and no row says"), "{named}");
     assert_eq!(named.file, second);
 }
+
+/// Two writers, each at the end that it knows: the later wrote over the rows of the earlier, and the chain that was left was
+/// whole. The second is refused for as long as the first is there, also after the first has gone on in another file.
+#[test]
+fn a_chain_has_one_writer() {
+    let dir = Dir::new("writers");
+    let (first, _) = Audit::open_with(&dir.0, SMALL).unwrap();
+    assert!(Audit::open(&dir.0).unwrap_err().to_string().contains("another process"));
+    for n in 0..40 {
+        first.append("ann", Action::Resolve, &format!("op-{n}"), json!({})).unwrap();
+    }
+    assert!(!closed(&dir).is_empty());
+    assert!(Audit::open(&dir.0).unwrap_err().to_string().contains("another process"));
+    let rows = first.rows();
+    drop(first);
+    assert_eq!(Audit::open(&dir.0).unwrap().1.rows, rows);
+    assert!(verify(&dir.0, None).unwrap().is_ok());
+}

@@ -53,7 +53,7 @@ fn names(from: &Path) -> Result<Vec<String>, Failure> {
         let entry = entry.map_err(|error| failed(from, &error))?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_file && (name == "secret" || name.starts_with("audit")) {
+        if is_file && (name == "secret" || name.starts_with("audit")) && !name.ends_with(".lock") {
             names.push(name);
         }
     }

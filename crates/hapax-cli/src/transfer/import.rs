@@ -83,6 +83,8 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
         return Ok(());
     }
     let opened = store::open(&import.store, &import.data).await?;
+    // A daemon beside the store writes its audit log in there.
+    let _held = opened.hold().await?;
     let target = Arc::clone(&opened.store);
     fits(&head, &*target, opened.directory.as_ref(), import.accept_clocks).await?;
     let audit = match &opened.directory {

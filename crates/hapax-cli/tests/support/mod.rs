@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
 mod client;
+pub mod command;
 mod daemon;
 pub mod http2;
 mod process;

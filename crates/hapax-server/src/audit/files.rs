@@ -40,9 +40,13 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// For its owner only, and empty.
+/// For its owner only, and empty; one that an unclean end left behind goes.
 pub(super) fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
 }
 
 pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {

@@ -30,6 +30,11 @@ pub enum AuditError {
         "{path} is not the log that was written: {bad}; keep the file as evidence, move it away, and start a new chain [HX0082]"
     )]
     Broken { path: PathBuf, bad: BadRow },
+    #[error(
+        "{path} is being written by another process, and two would each write over the other's rows; stop that process, or \
+         name another directory [HX0082]"
+    )]
+    InUse { path: PathBuf },
     #[error("the row cannot be written: {0} [HX0082]")]
     Row(String),
     #[error("the log could not be written to before; nothing more is written after that [HX0082]")]
@@ -76,6 +81,8 @@ pub struct Audit {
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) file: Option<File>,
+    /// Nobody else writes while this is open.
+    pub(super) _lock: Option<File>,
     pub(super) signer: Option<Signer>,
     pub(super) chain: String,
     pub(super) rows: u64,
@@ -163,6 +170,7 @@ impl Inner {
     pub(super) fn empty() -> Self {
         Self {
             file: None,
+            _lock: None,
             signer: None,
             chain: String::new(),
             rows: 0,

@@ -6,6 +6,7 @@
 //! be put into a normal form. `docs/audit-format.md` has the bytes.
 
 mod files;
+mod lock;
 mod log;
 mod open;
 mod row;

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     fs::{self, File, OpenOptions},
-    io::{Read as _, Seek as _, SeekFrom},
+    io::Read as _,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
@@ -12,7 +12,7 @@ use data_encoding::HEXLOWER;
 use serde_json::json;
 
 use super::{
-    files,
+    files, lock,
     log::{Audit, AuditError, AuditOptions, Inner, Opened, TAIL},
     row::{Action, Hash, Row},
     sign::Signer,
@@ -37,6 +37,9 @@ impl Audit {
             let path = path.clone();
             move |source| AuditError::Io { path, doing, source }
         };
+        // Before anything is looked at: what is found has to be there still when the first row is written.
+        let lock = lock::take(dir).map_err(at("lock it"))?;
+        let lock = lock.ok_or_else(|| AuditError::InUse { path: path.clone() })?;
         let signer = Signer::open(&dir.join(KEY)).map_err(|source| AuditError::Io {
             path: dir.join(KEY),
             doing: "read or make the signing key",
@@ -45,23 +48,18 @@ impl Audit {
         let key = HEXLOWER.encode(&signer.public());
         let closed = files::closed(dir).map_err(at("list the files before it"))?;
         finish_turning(dir).map_err(at("take up the file that was about to be it"))?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(at("open it"))?;
+        // Rows are added at the end, wherever that is: no place in the file is written twice.
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(at("open it"))?;
         let before = Before::of(closed.last()).map_err(at("read the file before it"))?;
         let found = Found::in_file(&mut file, &path, &key, &before)?;
         let cut = found.cut;
         if cut > 0 {
             file.set_len(found.whole).map_err(at("cut off its torn end"))?;
         }
-        file.seek(SeekFrom::End(0)).map_err(at("go to its end"))?;
         let (empty, goes_on) = (found.whole == 0, before.last.is_some());
-        let inner = Inner { file: Some(file), signer: Some(signer), size: found.whole, ..found.inner };
+        let inner =
+            Inner { file: Some(file), _lock: Some(lock), signer: Some(signer), size: found.whole, ..found.inner };
         let audit = Self::of(inner, Some(dir.to_owned()), options);
         if empty && goes_on {
             // A crash between closing one file and taking up the next.
