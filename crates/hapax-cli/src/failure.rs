@@ -6,6 +6,8 @@ use std::{io, path::PathBuf, process::ExitCode};
 pub(crate) enum Failure {
     #[error("no threads to run on: {0}")]
     Runtime(io::Error),
+    #[error("the output could not be written: {0}; what was asked for is done, and only its words are missing")]
+    Output(String),
     #[error("`{0}` cannot be used: {1} [HX0050]")]
     Flag(&'static str, String),
     #[error("{} cannot be read: {error}; name a file that can be, for `serve` and `gateway` with --config [HX0050]", .path.display())]
@@ -104,6 +106,7 @@ impl Failure {
             Self::Differs(_) => ExitCode::from(9),
             Self::Client(hapax_client::Error::Refused(_)) => ExitCode::from(10),
             Self::Runtime(_)
+            | Self::Output(_)
             | Self::Transfer { .. }
             | Self::Tls(_)
             | Self::Store { .. }

@@ -1,5 +1,15 @@
 //! The `hapax` command.
 
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "they panic when nobody reads any more; use `outln!` and `errln!`"
+)]
+
+// First, for its macros.
+#[macro_use]
+mod say;
+
 mod args;
 mod commands;
 mod demo;
@@ -23,10 +33,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(args) {
+    match run(args).and_then(|()| say::all_out()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("hapax: {failure}");
+            errln!("hapax: {failure}");
             failure.code()
         }
     }

@@ -90,7 +90,7 @@ pub(crate) async fn agree(engine: &Engine) -> Result<(), Failure> {
 pub(crate) fn warn_if_forgetful(store: &dyn Store, policies: &Policies) {
     let allowed = policies.standard().may_be_forgotten(Effect::Unsafe);
     if !allowed && !store.single_writer() && matches!(store.durability(), Durability::BestEffort(_)) {
-        eprintln!(
+        errln!(
             "hapax: warning: {} may forget what it acknowledged, so only pure and idempotent work runs there. Set it up as \
              said above, or name the classes that may be forgotten in the policy, such as best_effort = [\"unsafe\"] [HX0134]",
             store.name()

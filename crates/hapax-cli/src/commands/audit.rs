@@ -68,7 +68,7 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
                         "torn_bytes": whole.torn,
                     })),
                     Ok(whole) => {
-                        println!(
+                        outln!(
                             "{}: whole, rows {} to {} in {} files, signed up to row {}",
                             file.display(),
                             whole.first,
@@ -76,10 +76,10 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
                             whole.files,
                             whole.signed_up_to
                         );
-                        println!("  head {}", whole.head);
-                        println!("  key  {}", whole.key);
+                        outln!("  head {}", whole.head);
+                        outln!("  key  {}", whole.key);
                         if whole.torn > 0 {
-                            println!(
+                            outln!(
                                 "  {} bytes of an unfinished row at the end; the next start cuts them off",
                                 whole.torn
                             );
@@ -92,7 +92,7 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
                                 &json!({ "file": bad.file, "whole": false, "row": bad.row, "offset": bad.offset, "what": bad.what }),
                             );
                         } else {
-                            println!("{}: {bad}", file.display());
+                            outln!("{}: {bad}", file.display());
                         }
                     }
                 }

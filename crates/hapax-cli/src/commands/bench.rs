@@ -66,7 +66,7 @@ pub(super) async fn run(bench: Bench) -> Result<(), Failure> {
     cases.insert("replays@1".to_owned(), measured.json());
     drop((engine, opened));
     if !bench.json {
-        println!("{}, which promises: {durability}", store::shown(&bench.store));
+        outln!("{}, which promises: {durability}", store::shown(&bench.store));
         show::table(&["CASE", "A SECOND", "MEDIAN", "99 %"], &rows);
     }
     show::json(&json!({

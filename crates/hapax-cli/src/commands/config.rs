@@ -44,12 +44,12 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     show::table(&["NAME", "VALUE", "FROM"], &rows);
     let surfaces: Vec<String> =
         settings.policies.iter().map(|(surface, policy)| format!("{surface} ({})", policy.name)).collect();
-    println!();
+    outln!("");
     match &settings.file {
-        Some(path) => println!("file: {}", path.display()),
-        None => println!("file: none"),
+        Some(path) => outln!("file: {}", path.display()),
+        None => outln!("file: none"),
     }
-    println!(
+    outln!(
         "surfaces with a policy of their own: {}",
         if surfaces.is_empty() { "none".to_owned() } else { surfaces.join(", ") }
     );

@@ -68,7 +68,7 @@ pub(super) async fn run(doubt: Doubt) -> Result<(), Failure> {
             if resolve.reach.json {
                 show::json(&done);
             } else {
-                println!("decided: {}", resolve.resolution);
+                outln!("decided: {}", resolve.resolution);
             }
             Ok(())
         }

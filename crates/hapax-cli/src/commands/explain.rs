@@ -53,19 +53,19 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
         show::json(&told);
         return Ok(());
     }
-    println!(
+    outln!(
         "{} on surface {}: {}",
         show::text(&told, "operation"),
         show::text(&told, "surface"),
         show::text(&told, "state")
     );
-    println!();
+    outln!("");
     for sentence in told["story"].as_array().into_iter().flatten() {
-        println!("  {}", sentence.as_str().unwrap_or_default());
+        outln!("  {}", sentence.as_str().unwrap_or_default());
     }
-    println!();
-    println!("What may be done: {}", show::text(&told, "next"));
-    println!();
+    outln!("");
+    outln!("What may be done: {}", show::text(&told, "next"));
+    outln!("");
     let rows: Vec<Vec<String>> = told["attempts"]
         .as_array()
         .into_iter()
@@ -88,11 +88,11 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
         .map(|kept| vec![show::text(kept, "attempt"), show::time(kept, "at"), show::members(&kept["outcome"])])
         .collect();
     if !evidence.is_empty() {
-        println!();
-        println!("Outcomes that came too late to count:");
+        outln!("");
+        outln!("Outcomes that came too late to count:");
         show::table(&["ATTEMPT", "AT", "OUTCOME"], &evidence);
     }
-    println!();
+    outln!("");
     for (name, member) in [
         ("key, hashed", "key_hash"),
         ("key from", "key_from"),
@@ -103,7 +103,7 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
         ("downstream key", "downstream_key"),
         ("version", "version"),
     ] {
-        println!("{name:<15} {}", show::text(&told, member));
+        outln!("{name:<15} {}", show::text(&told, member));
     }
     Ok(())
 }

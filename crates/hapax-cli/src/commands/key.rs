@@ -50,7 +50,7 @@ pub(super) async fn run(key: Key) -> Result<(), Failure> {
             let rows: Vec<Vec<String>> = told["keys"].as_array().into_iter().flatten().map(row).collect();
             show::table(&["NAME", "TENANT", "PRINCIPAL", "CAPABILITIES", "SURFACES"], &rows);
             if rows.is_empty() {
-                eprintln!("hapax: no key is in force here; `hapax key new NAME --tenant T` makes one");
+                errln!("hapax: no key is in force here; `hapax key new NAME --tenant T` makes one");
             }
             Ok(())
         }
@@ -59,7 +59,7 @@ pub(super) async fn run(key: Key) -> Result<(), Failure> {
             if reach.json {
                 show::json(&told);
             } else {
-                println!("revoked: {name}");
+                outln!("revoked: {name}");
             }
             Ok(())
         }
@@ -85,18 +85,18 @@ async fn new(name: String, role: String, add: bool, mut reach: Reach) -> Result<
     Keys::of(vec![entry.clone()]).map_err(|error| wrong(error.to_string()))?;
     if add {
         let told = change(&reach, "/v1/keys", &serde_json::to_value(&entry).unwrap_or_default()).await?;
-        eprintln!("The key, shown this once: {made}");
+        errln!("The key, shown this once: {made}");
         if reach.json {
             show::json(&told);
         } else {
-            println!("in force: {}", entry.name);
+            outln!("in force: {}", entry.name);
         }
         return Ok(());
     }
     let text = toml::to_string(&entry).map_err(|error| wrong(error.to_string()))?;
-    eprintln!("The key, shown this once: {made}");
-    eprintln!("For the key file (`hapax serve --keys FILE`):");
-    println!("[[key]]\n{text}");
+    errln!("The key, shown this once: {made}");
+    errln!("For the key file (`hapax serve --keys FILE`):");
+    outln!("[[key]]\n{text}");
     Ok(())
 }
 

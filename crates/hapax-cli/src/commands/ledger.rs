@@ -38,7 +38,7 @@ pub(super) fn run(command: Ledger) -> Result<(), Failure> {
             let report = ledger::repair(&directory, &to).map_err(|error| failed(&directory, error))?;
             let taken = beside::take_along(&directory, &to, report.damage.len())?;
             if !json {
-                println!("taken along: {}", if taken.is_empty() { "nothing".to_owned() } else { taken.join(", ") });
+                outln!("taken along: {}", if taken.is_empty() { "nothing".to_owned() } else { taken.join(", ") });
             }
             (report, json, false)
         }
@@ -51,17 +51,21 @@ pub(super) fn run(command: Ledger) -> Result<(), Failure> {
             "torn": report.torn.as_ref().map(ToString::to_string),
         }));
     } else {
-        println!(
+        outln!(
             "{} segments, {} frames, {} entries, {} ids, {} bodies",
-            report.segments, report.frames, report.entries, report.ids, report.bodies
+            report.segments,
+            report.frames,
+            report.entries,
+            report.ids,
+            report.bodies
         );
         if let Some(torn) = &report.torn {
-            println!("unfinished, harmless: {torn}");
+            outln!("unfinished, harmless: {torn}");
         }
         for place in &damage {
-            println!("damaged: {place}");
+            outln!("damaged: {place}");
         }
-        println!("{}", if damage.is_empty() { "whole" } else { "damaged" });
+        outln!("{}", if damage.is_empty() { "whole" } else { "damaged" });
     }
     if damaged_is_failure && !damage.is_empty() { Err(Failure::Damaged(damage.len())) } else { Ok(()) }
 }

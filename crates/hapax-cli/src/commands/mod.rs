@@ -84,7 +84,9 @@ pub(crate) async fn run(command: Operate) -> Result<(), Failure> {
         Operate::Verify(verify) => verify::run(verify).await,
         Operate::Completions { shell } => {
             let mut command = <crate::args::Args as clap::CommandFactory>::command();
-            clap_complete::generate(shell, &mut command, "hapax", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "hapax", &mut script);
+            outln!("{}", String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
     }

@@ -134,7 +134,7 @@ pub(super) async fn run(op: Op) -> Result<(), Failure> {
     } else {
         let already = if done["already"] == true { "; it was so already" } else { "" };
         let late = if done["late"] == true { "; it came late and was taken all the same" } else { "" };
-        println!("done{already}{late}");
+        outln!("done{already}{late}");
     }
     Ok(())
 }
@@ -170,17 +170,17 @@ impl Begin {
         }
         match told["verdict"].as_str() {
             Some("execute") => {
-                println!("run it: attempt {}, for {} ms", told["attempt"], told["lease_ms"]);
-                println!("  operation       {}", show::text(&told, "operation"));
-                println!("  token           {}", show::text(&told, "token"));
-                println!("  downstream key  {}", show::text(&told, "downstream_key"));
+                outln!("run it: attempt {}, for {} ms", told["attempt"], told["lease_ms"]);
+                outln!("  operation       {}", show::text(&told, "operation"));
+                outln!("  token           {}", show::text(&told, "token"));
+                outln!("  downstream key  {}", show::text(&told, "downstream_key"));
             }
             Some("replay") => {
                 let what = if told["rejected"] == true { "it failed for good before" } else { "it was done before" };
-                println!("{what}; the answer:");
-                println!("{}", show::text(&told["outcome"], "body"));
+                outln!("{what}; the answer:");
+                outln!("{}", show::text(&told["outcome"], "body"));
             }
-            Some(_) | None => println!("{told}"),
+            Some(_) | None => outln!("{told}"),
         }
         Ok(())
     }

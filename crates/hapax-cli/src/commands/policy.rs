@@ -38,9 +38,9 @@ pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
                 return Ok(());
             }
             for warning in &warnings {
-                println!("odd: {warning}");
+                outln!("odd: {warning}");
             }
-            println!("{} can be used: {} surfaces of their own", file.display(), policies.iter().count());
+            outln!("{} can be used: {} surfaces of their own", file.display(), policies.iter().count());
             Ok(())
         }
         Policy::Diff { file, against, reach } => {
@@ -57,7 +57,7 @@ pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
                     .collect();
                 show::json(&json!({ "differences": rows }));
             } else if rows.is_empty() {
-                println!("nothing would change");
+                outln!("nothing would change");
             } else {
                 show::table(&["SURFACE", "KNOB", "BEFORE", "AFTER"], &rows);
             }

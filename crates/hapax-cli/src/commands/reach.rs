@@ -161,7 +161,7 @@ impl Reach {
     /// Which store it was, since flags, variables and the place it was started in all have a say.
     fn say(&self, place: &str) {
         if !self.json {
-            eprintln!("hapax: {place}");
+            errln!("hapax: {place}");
         }
     }
 }

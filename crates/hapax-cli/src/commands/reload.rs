@@ -19,7 +19,7 @@ pub(super) async fn run(reload: Reload) -> Result<(), Failure> {
     if reload.reach.json {
         show::json(&told);
     } else {
-        println!("reloaded");
+        outln!("reloaded");
     }
     Ok(())
 }

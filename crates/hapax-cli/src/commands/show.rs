@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One JSON document on a line.
 pub(super) fn json(value: &Value) {
-    println!("{value}");
+    outln!("{value}");
 }
 
 /// A table whose columns are as wide as they need to be.
@@ -21,9 +21,9 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    println!("{}", line(head.to_vec()));
+    outln!("{}", line(head.to_vec()));
     for row in rows {
-        println!("{}", line(row.iter().map(String::as_str).collect()));
+        outln!("{}", line(row.iter().map(String::as_str).collect()));
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn members(value: &Value) -> String {
 pub(super) fn operations(page: &Value) {
     let Some(items) = page["items"].as_array() else { return };
     if items.is_empty() {
-        println!("none");
+        outln!("none");
         return;
     }
     let with_tenant = items.iter().any(|item| item["tenant"].is_string());
@@ -96,6 +96,6 @@ pub(super) fn operations(page: &Value) {
     let rows: Vec<Vec<String>> = items.iter().map(|item| names.iter().map(|name| cell(item, name)).collect()).collect();
     table(&head, &rows);
     if let Some(next) = page["next"].as_str() {
-        println!("more: --cursor {next}");
+        outln!("more: --cursor {next}");
     }
 }

@@ -20,7 +20,7 @@ use self::{crowd::Crowd, gateway::Gateway, order::Order, shop::Shop, table::Colu
 pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     let (without, with) = Demo(args).play().await.map_err(Failure::Demo)?;
     if args.json {
-        println!("{}", serde_json::json!({ "without": without.json(), "with": with.json() }));
+        outln!("{}", serde_json::json!({ "without": without.json(), "with": with.json() }));
     } else {
         table::print(&without, &with);
     }
@@ -61,7 +61,7 @@ impl Demo {
 
     fn say(&self, text: &str) {
         if !self.0.json {
-            println!("{text}");
+            outln!("{text}");
         }
     }
 }

@@ -52,9 +52,9 @@ impl Column {
 }
 
 pub(crate) fn print(without: &Column, with: &Column) {
-    println!("\n{:36}{:>14}{:>14}", "", "without Hapax", "with Hapax");
+    outln!("\n{:36}{:>14}{:>14}", "", "without Hapax", "with Hapax");
     for ((name, without), (_, with)) in without.rows().into_iter().zip(with.rows()) {
-        println!("{name:36}{without:>14}{with:>14}");
+        outln!("{name:36}{without:>14}{with:>14}");
     }
-    println!("\nAn order in doubt was charged at most once; who asks again is told so instead of being charged again.");
+    outln!("\nAn order in doubt was charged at most once; who asks again is told so instead of being charged again.");
 }

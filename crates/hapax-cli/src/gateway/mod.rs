@@ -25,10 +25,10 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     crate::files::take_all();
     let effective = Effective::alone(&args)?;
     for warning in &effective.warnings {
-        eprintln!("hapax: warning: {warning}");
+        errln!("hapax: warning: {warning}");
     }
     for note in &effective.notes {
-        eprintln!("hapax: warning: {note}");
+        errln!("hapax: warning: {note}");
     }
     let opened = store::open(&effective.store, &effective.data).await?;
     let _held = opened.hold().await?;
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
             _ = tidying.tick() => running.setup().tidy(),
         }
     }
-    eprintln!("hapax: stopping; live work comes to its end, a second signal ends it at once");
+    errln!("hapax: stopping; live work comes to its end, a second signal ends it at once");
     running.stop();
     let live = running.live();
     let ended = tokio::select! {
@@ -79,22 +79,22 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let closed = books.close().await;
     ended?;
     closed?;
-    eprintln!("hapax: stopped");
+    errln!("hapax: stopped");
     Ok(())
 }
 
 fn say_hello(effective: &Effective, address: &str, store: &dyn Store, tenants: &str) {
     let upstream = effective.config.upstreams.get(hapax_gateway::Config::DEFAULT);
     let upstream = upstream.map(|upstream| upstream.target.to_string()).unwrap_or_default();
-    eprintln!("hapax gateway on {address}, upstream {upstream}");
-    eprintln!("  records   {}, which promises: {}", store::shown(&effective.store), store.durability());
-    eprintln!("  tenants   {tenants}");
+    errln!("hapax gateway on {address}, upstream {upstream}");
+    errln!("  records   {}, which promises: {}", store::shown(&effective.store), store.durability());
+    errln!("  tenants   {tenants}");
     match &effective.file {
-        Some(path) => eprintln!("  routes    {} from {}, and all else", effective.config.routes.len(), path.display()),
-        None => eprintln!("  routes    all: preset standard, dialect ietf, the key is optional"),
+        Some(path) => errln!("  routes    {} from {}, and all else", effective.config.routes.len(), path.display()),
+        None => errln!("  routes    all: preset standard, dialect ietf, the key is optional"),
     }
     for (name, place) in &effective.config.egress {
-        eprintln!("  egress    /egress/{name}/ to {}", place.target);
+        errln!("  egress    /egress/{name}/ to {}", place.target);
     }
     store::warn_if_forgetful(store, &effective.policies);
 }

@@ -66,7 +66,7 @@ impl Running {
         engine: &Engine,
     ) -> Result<Setup, Failure> {
         if effective.listen != self.listen {
-            eprintln!("hapax: warning: the gateway stays on {}; another address needs a restart", self.listen);
+            errln!("hapax: warning: the gateway stays on {}; another address needs a restart", self.listen);
         }
         // Routes are built on the new policies before either is in force.
         Ok(effective.config.build(engine, policies, &self.secrets, Some(&self.setup()))?)
@@ -103,11 +103,11 @@ impl Running {
 
 fn tell(notice: Notice, log: &Log) {
     match notice {
-        Notice::Anonymous => eprintln!(
+        Notice::Anonymous => errln!(
             "hapax: warning: requests with a key came without a credential; all such requests share the tenant \
              `anonymous` and can meet under one key. Send Authorization or X-Api-Key, or choose another `tenant` [HX0063]"
         ),
-        Notice::ByAllCookies => eprintln!(
+        Notice::ByAllCookies => errln!(
             "hapax: warning: requests with a key came with nothing but cookies; each caller is told apart by all of its \
              cookies, so a retry after any of them changed counts as new. Name the cookie that says who it is in \
              `cookies` under [gateway] [HX0064]"
@@ -115,6 +115,6 @@ fn tell(notice: Notice, log: &Log) {
         Notice::StoreFailed { error, left_out } => {
             log.say(Level::Warn, "store_failed", &[("error", &error), ("left_out", &left_out.to_string())]);
         }
-        other => eprintln!("hapax: warning: {other:?}"),
+        other => errln!("hapax: warning: {other:?}"),
     }
 }

@@ -70,8 +70,8 @@ pub(super) async fn start(
 
 impl Beside {
     pub(super) fn say_hello(&self) {
-        eprintln!("  gateway   {} to {}, {} routes of its own", self.running.address, self.upstream, self.routes);
-        eprintln!("  tenants   {}", self.running.setup().tenants());
+        errln!("  gateway   {} to {}, {} routes of its own", self.running.address, self.upstream, self.routes);
+        errln!("  tenants   {}", self.running.setup().tenants());
     }
 }
 

@@ -34,10 +34,10 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     crate::files::take_all();
     let settings = Settings::read(&args)?;
     for warning in &settings.warnings {
-        eprintln!("hapax: warning: {warning}");
+        errln!("hapax: warning: {warning}");
     }
     for note in &settings.notes {
-        eprintln!("hapax: warning: {note}");
+        errln!("hapax: warning: {note}");
     }
     let (retry, granted) = queue::retry(&settings)?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
@@ -111,29 +111,29 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let gateway = gateway::start(beside, &engine, secret, log).await?;
     note(&server, Action::Started, "")?;
 
-    eprintln!("hapax serve on {scheme}://{}", at(&public));
-    eprintln!("  page      {scheme}://{}/", at(&public));
+    errln!("hapax serve on {scheme}://{}", at(&public));
+    errln!("  page      {scheme}://{}/", at(&public));
     if let Some(gateway) = &gateway {
         gateway.say_hello();
     }
-    eprintln!("  records   {}, which promises: {durability}", store::shown(settings.get("store")));
+    errln!("  records   {}, which promises: {durability}", store::shown(settings.get("store")));
     match &admin {
-        Some(listener) => eprintln!("  admin     {scheme}://{}/ (all tenants)", at(listener)),
-        None => eprintln!("  admin     off"),
+        Some(listener) => errln!("  admin     {scheme}://{}/ (all tenants)", at(listener)),
+        None => errln!("  admin     off"),
     }
     if let Some(cut) = torn {
-        eprintln!("  audit     {cut} bytes of an unfinished row were cut off, and a row says so");
+        errln!("  audit     {cut} bytes of an unfinished row were cut off, and a row says so");
     }
     store::warn_if_forgetful(&*opened.store, &settings.policies);
     let connections = settings.number("connections")? as u64;
     if let Some(most) = crate::files::most().filter(|most| *most < connections) {
-        eprintln!(
+        errln!(
             "hapax: warning: this process may have {most} files open, fewer than the {connections} connections that it \
              would take; raise the limit (`ulimit -n`), or lower `connections`"
         );
     }
     if without_keys {
-        eprintln!(
+        errln!(
             "hapax: warning: no API keys: every process on this machine may do everything, as the tenant `default`. \
              `hapax key new` makes a key"
         );
@@ -181,7 +181,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
             }
         }
     }
-    eprintln!("hapax: stopping");
+    errln!("hapax: stopping");
     if let Some(gateway) = &gateway {
         gateway.running.stop();
     }
@@ -208,7 +208,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         let _in_time = tokio::time::timeout(Duration::from_secs(2), exporting).await;
     }
     unfinished?;
-    eprintln!("hapax: stopped");
+    errln!("hapax: stopped");
     Ok(())
 }
 
@@ -284,8 +284,8 @@ fn reload(
 /// Whoever asked, the operator at the process is told as well.
 pub(crate) fn told_of_reload(done: Result<(), Failure>) -> Result<(), String> {
     match &done {
-        Ok(()) => eprintln!("hapax: reloaded"),
-        Err(failure) => eprintln!("hapax: not reloaded, all stays as it was: {failure}"),
+        Ok(()) => errln!("hapax: reloaded"),
+        Err(failure) => errln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
     done.map_err(|failure| failure.to_string())
 }

@@ -69,18 +69,18 @@ pub(crate) async fn run(export: Export) -> Result<(), Failure> {
         }
     };
     if counts.left_out > 0 {
-        eprintln!(
+        errln!(
             "hapax: warning: {} groups, tasks, beats, plans and memos were left out; an export holds operations only",
             counts.left_out
         );
     }
     if export.json {
-        println!(
+        outln!(
             "{}",
             json!({ "file": export.file, "operations": counts.operations, "bodies": counts.bodies, "left_out": counts.left_out })
         );
     } else {
-        println!("{}: {} operations, {} bodies", export.file.display(), counts.operations, counts.bodies);
+        outln!("{}: {} operations, {} bodies", export.file.display(), counts.operations, counts.bodies);
     }
     Ok(())
 }

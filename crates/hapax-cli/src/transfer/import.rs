@@ -79,7 +79,7 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
     // All of it is read before anything is written: a file that is damaged is refused whole.
     let head = survey(&mut open(path)?).map_err(damaged)?;
     if import.check {
-        println!("{}: whole, {} operations", path.display(), head.operations);
+        outln!("{}: whole, {} operations", path.display(), head.operations);
         return Ok(());
     }
     let opened = store::open(&import.store, &import.data).await?;
@@ -103,18 +103,20 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
     let counts = fill(&target, path, head.operations).await?;
     note(Action::Import, json!({ "new": counts.new, "same": counts.same, "kept": counts.kept }))?;
     if import.json {
-        println!(
+        outln!(
             "{}",
             json!({ "new": counts.new, "same": counts.same, "kept": counts.kept, "fences_behind": counts.fences_behind })
         );
     } else {
-        println!(
+        outln!(
             "{} new, {} were there already, {} differ and were left as they are",
-            counts.new, counts.same, counts.kept
+            counts.new,
+            counts.same,
+            counts.kept
         );
     }
     if counts.fences_behind > 0 {
-        eprintln!(
+        errln!(
             "hapax: warning: {} operations that may run again had higher fences where they come from; a downstream that \
              fences will refuse their next attempts until it is told",
             counts.fences_behind
@@ -199,7 +201,7 @@ async fn fits(
         return Err(Failure::Store { url: target.name(), why: why.to_owned() });
     }
     if head.secret.is_some() && here.is_none() {
-        eprintln!("hapax: warning: this store has no directory; run it with the secret of the store that was exported");
+        errln!("hapax: warning: this store has no directory; run it with the secret of the store that was exported");
     }
     let Some(there) = head.store else { return Ok(()) };
     let now = now(target).await?;

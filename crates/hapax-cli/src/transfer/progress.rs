@@ -21,8 +21,8 @@ impl Progress {
         }
         self.last = Instant::now();
         match of {
-            Some(of) => eprintln!("hapax: {} {done} of {of} operations", self.doing),
-            None => eprintln!("hapax: {} {done} operations", self.doing),
+            Some(of) => errln!("hapax: {} {done} of {of} operations", self.doing),
+            None => errln!("hapax: {} {done} operations", self.doing),
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn export(reach: &Reach, file: &Path) -> Result<(), Failure> {
     if reach.json {
         show::json(&json!({ "lines": lines }));
     } else {
-        println!("{lines} lines in {}", file.display());
+        outln!("{lines} lines in {}", file.display());
     }
     Ok(())
 }

@@ -23,11 +23,11 @@ pub(super) async fn run(command: A2a) -> Result<(), Failure> {
         A2a::Lease(lease) => lease_tasks(lease).await,
         A2a::Renew { task, token, lease_ms, reach } => {
             let said = json!({ "task": task, "token": token, "lease_ms": lease_ms });
-            post(&reach, "/v1/a2a/renew", &said, |_| println!("renewed")).await
+            post(&reach, "/v1/a2a/renew", &said, |_| outln!("renewed")).await
         }
         A2a::Release { task, token, reach } => {
             let said = json!({ "task": task, "token": token });
-            post(&reach, "/v1/a2a/release", &said, |_| println!("given back")).await
+            post(&reach, "/v1/a2a/release", &said, |_| outln!("given back")).await
         }
         A2a::Post(result) => post_result(result).await,
         A2a::Results { acting_as, limit, wait_ms, reach } => {
@@ -35,7 +35,7 @@ pub(super) async fn run(command: A2a) -> Result<(), Failure> {
             post(&reach, "/v1/a2a/results", &said, told::results).await
         }
         A2a::Ack { task, reach } => {
-            post(&reach, "/v1/a2a/ack", &json!({ "task": task }), |_| println!("acknowledged")).await
+            post(&reach, "/v1/a2a/ack", &json!({ "task": task }), |_| outln!("acknowledged")).await
         }
         A2a::Status(status) => show_status(status).await,
         A2a::Repair(repair) => repair_task(*repair).await,
@@ -116,7 +116,7 @@ async fn post_result(result: Post) -> Result<(), Failure> {
         (Some(_), Some(_)) => return Err(Failure::Flag("--result", "give it or --text, not both".to_owned())),
     }
     post(&result.reach, "/v1/a2a/post", &said, |done| {
-        println!("posted{}", if done["already"] == true { "; it had been before" } else { "" });
+        outln!("posted{}", if done["already"] == true { "; it had been before" } else { "" });
     })
     .await
 }

@@ -7,30 +7,30 @@ use crate::commands::show::{table, text};
 pub(super) fn sent(said: &Value) {
     let id = text(said, "id");
     match said["status"].as_str() {
-        Some("queued") => println!("queued: {id}"),
-        Some("joined") => println!("joined: {id} ends as {} ends", text(said, "joined")),
+        Some("queued") => outln!("queued: {id}"),
+        Some("joined") => outln!("joined: {id} ends as {} ends", text(said, "joined")),
         Some("replayed") => {
-            println!("replayed: {id} was done before");
+            outln!("replayed: {id} was done before");
             result(&said["result"]);
         }
-        Some("already_resolved") => println!("already resolved: {id}"),
-        Some(_) | None => println!("{said}"),
+        Some("already_resolved") => outln!("already resolved: {id}"),
+        Some(_) | None => outln!("{said}"),
     }
 }
 
 pub(super) fn handed(said: &Value) {
     let Some(items) = said["items"].as_array().filter(|items| !items.is_empty()) else {
-        println!("nothing waits");
+        outln!("nothing waits");
         return;
     };
     for item in items {
         let task = &item["task"];
-        println!("{} from {}: attempt {}", text(task, "kind"), text(&task["sender"], "key"), item["attempt"]);
-        println!("  task      {}", text(task, "id"));
-        println!("  token     {}", text(item, "token"));
-        println!("  lease id  {}", text(item, "lease_id"));
-        println!("  key       {}", text(item, "forward_key"));
-        println!(
+        outln!("{} from {}: attempt {}", text(task, "kind"), text(&task["sender"], "key"), item["attempt"]);
+        outln!("  task      {}", text(task, "id"));
+        outln!("  token     {}", text(item, "token"));
+        outln!("  lease id  {}", text(item, "lease_id"));
+        outln!("  key       {}", text(item, "forward_key"));
+        outln!(
             "  payload   {}",
             if task["payload"].is_null() { text(task, "payload_base64") } else { task["payload"].to_string() }
         );
@@ -39,11 +39,11 @@ pub(super) fn handed(said: &Value) {
 
 pub(super) fn results(said: &Value) {
     let Some(items) = said["items"].as_array().filter(|items| !items.is_empty()) else {
-        println!("no results");
+        outln!("no results");
         return;
     };
     for item in items {
-        println!(
+        outln!(
             "{} {}: {} ({})",
             text(item, "task"),
             text(item, "kind"),
@@ -57,14 +57,14 @@ pub(super) fn results(said: &Value) {
 fn result(result: &Value) {
     for name in ["json", "text", "base64"] {
         if !result[name].is_null() {
-            println!("  {}", text(result, name));
+            outln!("  {}", text(result, name));
         }
     }
 }
 
 pub(super) fn one(status: &Value) {
     let task = &status["task"];
-    println!("{} from {} to {}", text(task, "kind"), text(&task["sender"], "key"), text(&task["recipient"], "key"));
+    outln!("{} from {} to {}", text(task, "kind"), text(&task["sender"], "key"), text(&task["recipient"], "key"));
     for (label, value) in [
         ("task", text(task, "id")),
         ("state", text(status, "state")),
@@ -75,11 +75,11 @@ pub(super) fn one(status: &Value) {
         ("class", text(&task["idempotency"], "class")),
     ] {
         if !value.is_empty() {
-            println!("  {label:<10} {value}");
+            outln!("  {label:<10} {value}");
         }
     }
     for repair in status["repairs"].as_array().into_iter().flatten() {
-        println!(
+        outln!(
             "  {} of {} by {}: {}",
             text(repair, "repair"),
             text(repair, "lease_id"),
@@ -88,13 +88,13 @@ pub(super) fn one(status: &Value) {
         );
     }
     for kept in status["evidence"].as_array().into_iter().flatten() {
-        println!("  refused, from attempt {}: {}", kept["attempt"], text(&kept["result"], "status"));
+        outln!("  refused, from attempt {}: {}", kept["attempt"], text(&kept["result"], "status"));
     }
 }
 
 pub(super) fn many(page: &Value) {
     let Some(items) = page["items"].as_array().filter(|items| !items.is_empty()) else {
-        println!("none");
+        outln!("none");
         return;
     };
     let rows: Vec<Vec<String>> = items
@@ -115,36 +115,31 @@ pub(super) fn many(page: &Value) {
         .collect();
     table(&["TASK", "STATE", "KIND", "FROM", "TO", "ATTEMPT", "LEASE"], &rows);
     if let Some(next) = page["next"].as_str() {
-        println!("more: --cursor {next}");
+        outln!("more: --cursor {next}");
     }
 }
 
 pub(super) fn retried(report: &Value) {
     let verb = if report["enabled"] == true { "requeued" } else { "would requeue" };
-    println!("looked at {}", report["considered"]);
+    outln!("looked at {}", report["considered"]);
     for entry in report["requeued"].as_array().into_iter().flatten() {
-        println!(
-            "{verb} {} (attempt {}, lease age {} ms)",
-            text(entry, "task"),
-            entry["attempt"],
-            entry["lease_age_ms"]
-        );
+        outln!("{verb} {} (attempt {}, lease age {} ms)", text(entry, "task"), entry["attempt"], entry["lease_age_ms"]);
     }
     for entry in report["skipped"].as_array().into_iter().flatten() {
-        println!("skipped {}: {}", text(entry, "task"), text(entry, "reason"));
+        outln!("skipped {}: {}", text(entry, "task"), text(entry, "reason"));
     }
     if report["enabled"] != true {
-        println!("nothing was changed; --enable does it");
+        outln!("nothing was changed; --enable does it");
     }
 }
 
 pub(super) fn compacted(done: &Value) {
-    println!("compacted {}, kept {}", done["compacted"], done["kept"]);
+    outln!("compacted {}, kept {}", done["compacted"], done["kept"]);
 }
 
 pub(super) fn imported(done: &Value) {
-    println!("{} tasks, {} cached results; {} were there already", done["tasks"], done["cached"], done["known"]);
+    outln!("{} tasks, {} cached results; {} were there already", done["tasks"], done["cached"], done["known"]);
     if !done["torn_line"].is_null() {
-        println!("line {} was torn and left out", done["torn_line"]);
+        outln!("line {} was torn and left out", done["torn_line"]);
     }
 }

@@ -47,7 +47,7 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
         return Err(hapax::BuildError::NotDurable { store: shown, promise: durability.to_string() }.into());
     }
     if !verify.json {
-        eprintln!("trying {shown}, under names that begin with {}", apart.name());
+        errln!("trying {shown}, under names that begin with {}", apart.name());
     }
     let tried = tokio::select! {
         tried = try_it(&verify, &apart, room, first) => Some(tried),
@@ -56,13 +56,13 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
     // Whatever became of it, nothing stays behind.
     let erased = apart.erase().await.map_err(|error| error.to_string());
     if let Err(why) = &erased {
-        eprintln!("hapax: warning: what begins with {} could not be removed: {why}", apart.name());
+        errln!("hapax: warning: what begins with {} could not be removed: {why}", apart.name());
     }
     let Some(tried) = tried else { return Err(Failure::Interrupted) };
     if verify.json {
         show::json(&tried.json(&shown, &durability, erased.is_ok()));
     } else {
-        print!("{}", words::report(&tried, &shown, &durability));
+        outln!("{}", words::report(&tried, &shown, &durability).trim_end());
     }
     match tried.failures() {
         0 => Ok(()),
@@ -83,7 +83,7 @@ async fn try_it(verify: &Verify, apart: &Arc<Apart>, room: u32, first: Arc<dyn S
     let corner = Arc::new(Corner::new(Arc::clone(apart)));
     let say = |words: &str| {
         if !verify.json {
-            eprintln!("{words}");
+            errln!("{words}");
         }
     };
     say("the contract, a minute or so …");
