@@ -69,8 +69,8 @@ pub(crate) enum Failure {
     Damaged(usize),
     #[error("{0} checks failed: this is no store to trust; nothing of yours was touched [HX0136]")]
     NoStore(usize),
-    #[error("interrupted; what it had written is removed")]
-    Interrupted,
+    #[error("interrupted; {0}")]
+    Interrupted(&'static str),
     #[error("{0} knobs differ")]
     Differs(usize),
 }
@@ -114,7 +114,7 @@ impl Failure {
             | Self::Data { .. }
             | Self::DataInUse(_)
             | Self::Promise(_)
-            | Self::Interrupted
+            | Self::Interrupted(_)
             | Self::Engine(_)
             | Self::Secret { .. }
             | Self::Listen { .. }

@@ -5,6 +5,7 @@
 mod a2a;
 mod audit_killed;
 mod audit_writers;
+mod bench;
 mod closed_output;
 mod crowd;
 mod demo;

@@ -13,7 +13,10 @@ use std::{
 use bytes::Bytes;
 use hapax::{Begun, Effect, Engine, Hapax, InScope, Millis, Outcome, Policy, Preset, Span, identity::Tenant};
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::Instant,
+};
 
 use super::show;
 use crate::{failure::Failure, store};
@@ -33,6 +36,11 @@ pub(crate) struct Bench {
 }
 
 const TASKS: [usize; 3] = [1, 16, 64];
+/// In a store that keeps everything in memory a case ends with so many pairs, however much time is left: the machine has other uses
+/// for its memory.
+const MOST_IN_MEMORY: u64 = 200_000;
+/// So often a task makes room for others, and for the clock: a store in memory never waits for anything.
+const MAKES_ROOM: u64 = 32;
 const SURFACE: &str = "hapax-bench";
 const BODY: usize = 1024;
 /// What is measured in a store that others use is gone soon.
@@ -51,20 +59,37 @@ pub(super) async fn run(bench: Bench) -> Result<(), Failure> {
     getrandom::fill(&mut run).map_err(|error| Failure::Runtime(std::io::Error::other(error)))?;
     let run = data_encoding::HEXLOWER.encode(&run);
     let scope = engine.surface(SURFACE).tenant(&tenant).within("run", &run);
-    let turn = Duration::from_secs(bench.seconds);
+    let limits = Limits {
+        turn: Duration::from_secs(bench.seconds),
+        pairs: if opened.directory.is_none() { MOST_IN_MEMORY } else { u64::MAX },
+        stop: stopped_by_signals()?,
+    };
+    let say = |case: &str| {
+        if !bench.json {
+            errln!("hapax: {case} …");
+        }
+    };
 
     let mut rows = Vec::new();
     let mut cases = serde_json::Map::new();
     let mut done = 0;
     for tasks in TASKS {
-        let measured = pairs(&engine, &scope, tasks, turn, &mut done).await;
-        rows.push(measured.row(&format!("begin + complete, {tasks} at once")));
+        let case = format!("begin + complete, {tasks} at once");
+        say(&case);
+        let measured = pairs(&engine, &scope, tasks, &limits, &mut done).await;
+        rows.push(measured.row(&case));
         cases.insert(format!("pairs@{tasks}"), measured.json());
     }
-    let measured = replays(&scope, done, turn).await;
+    say("replay, 1 at once");
+    let measured = replays(&scope, done, &limits).await;
     rows.push(measured.row("replay, 1 at once"));
     cases.insert("replays@1".to_owned(), measured.json());
     drop((engine, opened));
+    if limits.stop.load(Relaxed) {
+        return Err(Failure::Interrupted(
+            "what it had measured is removed, and in a store that others use gone in a minute",
+        ));
+    }
     if !bench.json {
         outln!("{}, which promises: {durability}", store::shown(&bench.store));
         show::table(&["CASE", "A SECOND", "MEDIAN", "99 %"], &rows);
@@ -74,6 +99,35 @@ pub(super) async fn run(bench: Bench) -> Result<(), Failure> {
         "cases": cases,
     }));
     Ok(())
+}
+
+/// When a case is over.
+struct Limits {
+    turn: Duration,
+    pairs: u64,
+    /// Somebody wants it to end: what is under way ends as ever, so that nothing is left behind.
+    stop: Arc<AtomicBool>,
+}
+
+impl Limits {
+    fn are_met(&self, since: Instant, pairs: u64) -> bool {
+        self.stop.load(Relaxed) || pairs >= self.pairs || since.elapsed() >= self.turn
+    }
+}
+
+fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopping = Arc::clone(&stop);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stopping.store(true, Relaxed);
+    });
+    Ok(stop)
 }
 
 /// A ledger beside the user's own, which stays untouched; gone at the end.
@@ -123,30 +177,31 @@ impl Measured {
     }
 }
 
-async fn pairs(engine: &Engine, scope: &InScope, tasks: usize, turn: Duration, done: &mut u64) -> Measured {
-    let (next, stop) = (Arc::new(AtomicU64::new(*done)), Arc::new(AtomicBool::new(false)));
+async fn pairs(engine: &Engine, scope: &InScope, tasks: usize, limits: &Limits, done: &mut u64) -> Measured {
+    let (first, next) = (*done, Arc::new(AtomicU64::new(*done)));
     let body = Bytes::from(vec![b'x'; BODY]);
     let since = Instant::now();
     let running: Vec<_> = (0..tasks)
         .map(|_| {
             let (engine, scope, body) = (engine.clone(), scope.clone(), body.clone());
-            let (next, stop) = (Arc::clone(&next), Arc::clone(&stop));
+            let next = Arc::clone(&next);
+            let limits = Limits { stop: Arc::clone(&limits.stop), ..*limits };
             tokio::spawn(async move {
                 let (mut micros, mut failed) = (Vec::new(), 0);
-                while !stop.load(Relaxed) {
-                    let since = Instant::now();
-                    if pair(&engine, &scope, next.fetch_add(1, Relaxed), &body).await {
-                        micros.push(took(since));
+                while !limits.are_met(since, next.load(Relaxed) - first) {
+                    let one = Instant::now();
+                    let number = next.fetch_add(1, Relaxed);
+                    if pair(&engine, &scope, number, &body).await {
+                        micros.push(took(one));
                     } else {
                         failed += 1;
                     }
+                    make_room(number).await;
                 }
                 (micros, failed)
             })
         })
         .collect();
-    tokio::time::sleep(turn).await;
-    stop.store(true, Relaxed);
     let mut measured = Measured { took: 0.0, micros: Vec::new(), failed: 0 };
     for task in running {
         let (micros, failed) = task.await.unwrap_or_default();
@@ -159,6 +214,12 @@ async fn pairs(engine: &Engine, scope: &InScope, tasks: usize, turn: Duration, d
     measured
 }
 
+async fn make_room(number: u64) {
+    if number.is_multiple_of(MAKES_ROOM) {
+        tokio::task::yield_now().await;
+    }
+}
+
 async fn pair(engine: &Engine, scope: &InScope, number: u64, body: &Bytes) -> bool {
     match scope.clone().key(number).effect(Effect::Irreversible).begin().await {
         Ok(Begun::Execute(ticket)) => {
@@ -169,12 +230,12 @@ async fn pair(engine: &Engine, scope: &InScope, number: u64, body: &Bytes) -> bo
 }
 
 /// Of the newest, so that none of them has expired meanwhile.
-async fn replays(scope: &InScope, done: u64, turn: Duration) -> Measured {
+async fn replays(scope: &InScope, done: u64, limits: &Limits) -> Measured {
     const NEWEST: u64 = 256;
     let mut measured = Measured { took: 0.0, micros: Vec::new(), failed: 0 };
     let since = Instant::now();
     let mut number = 0;
-    while since.elapsed() < turn && done > 0 {
+    while !limits.are_met(since, 0) && done > 0 {
         let key = done - 1 - number % NEWEST.min(done);
         number += 1;
         let one = Instant::now();
@@ -182,6 +243,7 @@ async fn replays(scope: &InScope, done: u64, turn: Duration) -> Measured {
             Ok(Begun::Replay(_)) => measured.micros.push(took(one)),
             Ok(Begun::Execute(_) | Begun::JoinedFailure(_) | Begun::Told(_)) | Err(_) => measured.failed += 1,
         }
+        make_room(number).await;
     }
     measured.took = since.elapsed().as_secs_f64();
     measured.micros.sort_unstable();

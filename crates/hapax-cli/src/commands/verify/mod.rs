@@ -58,7 +58,7 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
     if let Err(why) = &erased {
         errln!("hapax: warning: what begins with {} could not be removed: {why}", apart.name());
     }
-    let Some(tried) = tried else { return Err(Failure::Interrupted) };
+    let Some(tried) = tried else { return Err(Failure::Interrupted("what it had written is removed")) };
     if verify.json {
         show::json(&tried.json(&shown, &durability, erased.is_ok()));
     } else {
