@@ -39,7 +39,7 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct GatewayArgs {
     /// Where requests go, such as http://127.0.0.1:3000
-    #[arg(long, env = "HAPAX_UPSTREAM", value_name = "URL")]
+    #[arg(long, env = "HAPAX_UPSTREAM", value_name = "URL", hide_env_values = true)]
     pub(crate) upstream: Option<String>,
     /// Where clients connect [default: 127.0.0.1:8080]
     #[arg(long, env = "HAPAX_LISTEN", value_name = "ADDRESS")]

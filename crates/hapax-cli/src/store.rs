@@ -41,7 +41,7 @@ pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {
         }
         Some(("memory" | "file", _)) => {
             let why = "write `file:DIRECTORY` or `memory:` [HX0050]".to_owned();
-            Err(Failure::Store { url: url.to_owned(), why })
+            Err(Failure::Store { url: shown(url), why })
         }
         Some(_) | None => {
             let store = hapax::open_store(url)

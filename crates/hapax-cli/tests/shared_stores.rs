@@ -271,12 +271,17 @@ fn no_way_to_fail_shows_the_password() {
         ("hush".to_owned(), "HX0130"),
     ];
     let dir = Dir::new();
+    crate::support::command::ledger(dir.path(), "old");
+    assert!(hapax(dir.path(), &["export", "good.hapax", "--store", "file:old"]).status.success());
     for (url, code) in &urls {
         for words in [
             vec!["gateway", "--upstream", "http://127.0.0.1:1", "--store", url],
             vec!["serve", "--listen", "127.0.0.1:0", "--admin", "off", "--store", url],
             vec!["doubt", "list", "--store", url],
             vec!["verify", "--store", url],
+            vec!["bench", "--store", url, "--seconds", "1"],
+            vec!["export", "all.hapax", "--store", url],
+            vec!["import", "good.hapax", "--store", url],
         ] {
             let output = hapax(dir.path(), &words);
             let text = said(&output);
@@ -294,9 +299,25 @@ fn no_way_to_fail_shows_the_password() {
     let right = format!("redis://:right@127.0.0.1:{}/", redis.port());
     let running = gateway(&dir, &upstream, &right);
     assert!(!running.said().join("\n").contains("right"), "{:?}", running.said());
-    let mut help = Command::new(env!("CARGO_BIN_EXE_hapax"));
-    let help = help.args(["gateway", "--help"]).env("HAPAX_STORE", &right).output().unwrap();
-    assert!(help.status.success() && !said(&help).contains(":right@"), "{}", said(&help));
+    let measured = said(&hapax(dir.path(), &["bench", "--store", &right, "--seconds", "1"]));
+    assert!(measured.contains("pairs@64") && !measured.contains("right"), "{measured}");
+    for words in [
+        &["gateway"][..],
+        &["serve"],
+        &["bench"],
+        &["export"],
+        &["import"],
+        &["verify"],
+        &["op", "list"],
+        &["a2a", "status"],
+        &["config", "show"],
+    ] {
+        let mut help = Command::new(env!("CARGO_BIN_EXE_hapax"));
+        help.args(words).arg("--help").env("HAPAX_STORE", &right).env("HAPAX_UPSTREAM", "http://app:right@127.0.0.1:1");
+        let help =
+            help.env("HAPAX_URL", "http://app:right@127.0.0.1:1").env("HAPAX_API_KEY", "right").output().unwrap();
+        assert!(help.status.success() && !said(&help).contains(":right@"), "{words:?}: {}", said(&help));
+    }
 }
 
 /// What one process began, a command on another machine finds, explains and ends.

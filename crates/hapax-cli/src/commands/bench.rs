@@ -25,7 +25,7 @@ use crate::{failure::Failure, store};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
     /// What to measure: `file:DIRECTORY` measures a scratch ledger on that directory's disk, `memory:` no disk at all
-    #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT)]
+    #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT, hide_env_values = true)]
     store: String,
     /// Seconds per case
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600))]
@@ -95,7 +95,7 @@ pub(super) async fn run(bench: Bench) -> Result<(), Failure> {
         show::table(&["CASE", "A SECOND", "MEDIAN", "99 %"], &rows);
     }
     show::json(&json!({
-        "bench": "self", "store": bench.store, "durability": durability, "seconds": bench.seconds, "body_bytes": BODY,
+        "bench": "self", "store": store::shown(&bench.store), "durability": durability, "seconds": bench.seconds, "body_bytes": BODY,
         "cases": cases,
     }));
     Ok(())

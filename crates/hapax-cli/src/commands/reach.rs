@@ -129,7 +129,7 @@ impl Reach {
             Some(key) => client.api_key(key),
             None => client,
         };
-        self.say(&format!("at {url}"));
+        self.say(&format!("at {}", store::shown(url)));
         Ok(Reached { client: self.named(client), opened: None })
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(crate) tls_key: Option<String>,
     /// Run a gateway to this upstream in the same process, such as http://127.0.0.1:3000
-    #[arg(long, env = "HAPAX_UPSTREAM", value_name = "URL")]
+    #[arg(long, env = "HAPAX_UPSTREAM", value_name = "URL", hide_env_values = true)]
     pub(crate) upstream: Option<String>,
     /// Where the gateway's clients connect, or `off` [default: `listen` under [gateway], else 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]

@@ -24,7 +24,7 @@ pub(crate) struct Export {
     /// The file to write; it must not be there yet
     file: PathBuf,
     /// The store to read
-    #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT)]
+    #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT, hide_env_values = true)]
     store: String,
     /// The directory beside a store that is not a file: there lies the secret
     #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = store::DATA)]

@@ -29,7 +29,7 @@ pub(crate) struct Import {
     /// The file that `hapax export` wrote
     file: PathBuf,
     /// The store to fill; no daemon may be using its directory
-    #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT)]
+    #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT, hide_env_values = true)]
     store: String,
     /// The directory beside a store that is not a file: there lies the secret
     #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = store::DATA)]
