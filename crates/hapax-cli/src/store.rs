@@ -33,11 +33,7 @@ pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {
         Some(("memory", "")) => Ok(Opened { store: Arc::new(MemoryStore::default()), directory: None, ledger: None }),
         Some(("file", path)) if !path.trim_start_matches("//").is_empty() => {
             // `file:///var/lib/hapax` and `file:./hapax-data` both name a directory.
-            let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
-            let failed = |why: String| Failure::Store { url: url.to_owned(), why };
-            let ledger = Arc::new(Ledger::open(&path).map_err(|error| failed(error.to_string()))?);
-            let store: Arc<dyn Store> = Arc::clone(&ledger) as _;
-            Ok(Opened { store, directory: Some(path), ledger: Some(ledger) })
+            open_ledger(Path::new(path.strip_prefix("//").unwrap_or(path)))
         }
         Some(("memory" | "file", _)) => {
             let why = "write `file:DIRECTORY` or `memory:` [HX0050]".to_owned();
@@ -51,6 +47,14 @@ pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {
             Ok(Opened { store, directory: Some(data.to_owned()), ledger: None })
         }
     }
+}
+
+/// The embedded ledger in a directory.
+pub(crate) fn open_ledger(path: &Path) -> Result<Opened, Failure> {
+    let failed = |why: String| Failure::Store { url: format!("file:{}", path.display()), why };
+    let ledger = Arc::new(Ledger::open(path).map_err(|error| failed(error.to_string()))?);
+    let store: Arc<dyn Store> = Arc::clone(&ledger) as _;
+    Ok(Opened { store, directory: Some(path.to_owned()), ledger: Some(ledger) })
 }
 
 /// A URL for messages: without user, password and parameters, whatever it looks like.

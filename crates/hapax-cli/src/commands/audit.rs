@@ -4,7 +4,11 @@ use clap::Subcommand;
 use hapax_server::audit::verify;
 use serde_json::json;
 
-use super::{op::get, reach::Reach, show};
+use super::{
+    op::get,
+    reach::{Reach, directory_here},
+    show,
+};
 use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
@@ -18,7 +22,7 @@ pub(crate) enum Audit {
     },
     /// Prove chains offline, over all their files; the first bad row is named, and the exit code is 8.
     Verify {
-        /// Data directories, or single files of a chain [default: ./hapax-data]
+        /// Data directories, or single files of a chain [default: the data directory]
         paths: Vec<PathBuf>,
         /// The public key that must have signed, in hexadecimal
         #[arg(long)]
@@ -53,7 +57,7 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
             Ok(())
         }
         Audit::Verify { paths, key, json } => {
-            let paths = if paths.is_empty() { vec![PathBuf::from("./hapax-data")] } else { paths };
+            let paths = if paths.is_empty() { vec![directory_here()?] } else { paths };
             let mut bad_rows = 0;
             for path in paths {
                 let file = path;

@@ -4,15 +4,15 @@ use clap::Subcommand;
 use hapax::ledger;
 use serde_json::json;
 
-use super::{beside, show};
+use super::{beside, reach::directory_here, show};
 use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ledger {
     /// Read every byte and say what is damaged; nothing is changed. Exit code 8 if anything is.
     Check {
-        #[arg(default_value = "./hapax-data")]
-        directory: PathBuf,
+        /// [default: the data directory]
+        directory: Option<PathBuf>,
         #[arg(long)]
         json: bool,
     },
@@ -32,6 +32,7 @@ pub(super) fn run(command: Ledger) -> Result<(), Failure> {
     };
     let (report, json, damaged_is_failure) = match command {
         Ledger::Check { directory, json } => {
+            let directory = directory.map_or_else(directory_here, Ok)?;
             (ledger::check(&directory).map_err(|error| failed(&directory, error))?, json, true)
         }
         Ledger::Repair { directory, to, json } => {

@@ -10,7 +10,12 @@ use tokio::net::UnixStream;
 use crate::{
     failure::Failure,
     gateway::kept_secret,
-    serve::{args::ServeArgs, bind_socket, remove_socket, settings::Settings, socket_in},
+    serve::{
+        args::ServeArgs,
+        bind_socket, remove_socket,
+        settings::{self, Settings, Whereabouts},
+        socket_in,
+    },
     store,
 };
 
@@ -44,7 +49,7 @@ pub(crate) struct Reach {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Place {
     Daemon(String),
-    Directory(PathBuf),
+    Directory,
 }
 
 /// A directory, and the store that several share, if it is not in there.
@@ -70,18 +75,20 @@ impl Reach {
     pub(crate) async fn connect(&self) -> Result<Reached, Failure> {
         let Held { data, shared } = match self.place()? {
             Place::Daemon(url) => return self.at_daemon(&url),
-            Place::Directory(data) => self.held(data)?,
+            Place::Directory => self.held(settings::whereabouts(&self.like_serve()?)?)?,
         };
         if let Some(reached) = self.through_process(&data, shared.as_deref()).await? {
             return Ok(reached);
         }
         // Nobody is there: this process holds the ledger for as long as the command takes, behind the same door. It
         // begins under the same policies as a daemon here would, and sweeps nothing: it was asked for something else.
-        let own = format!("file:{}", data.display());
-        let opened = store::open(shared.as_deref().unwrap_or(&own), &data).await?;
+        let settings = Settings::read(&self.like_serve()?)?;
+        let Held { data, shared } = self.held(settings.whereabouts())?;
+        let opened = match &shared {
+            Some(url) => store::open(url, &data).await?,
+            None => store::open_ledger(&data)?,
+        };
         let held = opened.hold().await?;
-        let settings =
-            Settings::read(&ServeArgs { config: variable("HAPAX_CONFIG").map(Into::into), ..ServeArgs::default() })?;
         let engine = Hapax::on(opened.store).policies(settings.policies).secret(kept_secret(Some(&data))?);
         let engine = engine.sweeping(false).build()?;
         store::agree(&engine).await?;
@@ -102,24 +109,32 @@ impl Reach {
     pub(crate) async fn connect_running(&self) -> Result<Reached, Failure> {
         let Held { data, shared } = match self.place()? {
             Place::Daemon(url) => return self.at_daemon(&url),
-            Place::Directory(data) => self.held(data)?,
+            Place::Directory => self.held(settings::whereabouts(&self.like_serve()?)?)?,
         };
         self.through_process(&data, shared.as_deref()).await?.ok_or(Failure::NotRunning { data })
     }
 
-    /// What a store's URL says about the directory. A directory that was named by a flag wins over a variable.
-    fn held(&self, data: PathBuf) -> Result<Held, Failure> {
-        let is_file = |store: &String| store.starts_with("file:");
-        let named = variable("HAPAX_STORE").filter(|store| self.data.is_none() || !is_file(store));
-        let store = self.store.clone().or(named);
-        let Some(store) = store else { return Ok(Held { data, shared: None }) };
-        match store.split_once(':') {
-            Some(("file", path)) => Ok(Held { data: path.strip_prefix("//").unwrap_or(path).into(), shared: None }),
-            Some(("memory", _)) => {
+    /// The flags under which `serve` would have its records in the same place. The file is the same, and so are the variables.
+    fn like_serve(&self) -> Result<ServeArgs, Failure> {
+        let config = variable("HAPAX_CONFIG").map(Into::into);
+        Ok(ServeArgs { config, store: self.store.clone(), ..ServeArgs::default() })
+    }
+
+    /// What a store's URL says about the directory. A directory that was named by a flag wins over a store in another, unless that
+    /// was named by a flag as well.
+    fn held(&self, Whereabouts { store, data }: Whereabouts) -> Result<Held, Failure> {
+        let named = self.data.clone();
+        let beside = named.clone().unwrap_or_else(|| PathBuf::from(&data.value));
+        match (store.value.split_once(':'), named.filter(|_| self.store.is_none())) {
+            (Some(("file" | "memory", _)), Some(data)) => Ok(Held { data, shared: None }),
+            (Some(("file", path)), None) => {
+                Ok(Held { data: path.strip_prefix("//").unwrap_or(path).into(), shared: None })
+            }
+            (Some(("memory", _)), None) => {
                 let why = "a store in memory lives in its process; name that with --url".to_owned();
                 Err(Failure::Store { url: "memory:".to_owned(), why })
             }
-            Some(_) | None => Ok(Held { data, shared: Some(store) }),
+            (Some(_) | None, _) => Ok(Held { data: beside, shared: Some(store.value) }),
         }
     }
 
@@ -148,7 +163,7 @@ impl Reach {
     fn place(&self) -> Result<Place, Failure> {
         // A store named by a flag wins over a variable that names a daemon, as a directory does.
         let url = variable("HAPAX_URL").filter(|_| self.store.is_none());
-        chosen((self.url.clone(), self.data.clone()), (url, variable("HAPAX_DATA").map(PathBuf::from)))
+        chosen((self.url.clone(), self.data.is_some()), (url, variable("HAPAX_DATA").is_some()))
     }
 
     fn named(&self, client: Client) -> Client {
@@ -174,22 +189,26 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A flag wins over a variable, whichever of the two it names.
-fn chosen(
-    flags: (Option<String>, Option<PathBuf>),
-    variables: (Option<String>, Option<PathBuf>),
-) -> Result<Place, Failure> {
+/// A flag wins over a variable, whichever of the two it names: a daemon, or that there is a directory.
+fn chosen(flags: (Option<String>, bool), variables: (Option<String>, bool)) -> Result<Place, Failure> {
     match (flags, variables) {
-        ((Some(url), _), _) | ((None, None), (Some(url), None)) => Ok(Place::Daemon(url)),
-        ((None, Some(data)), _) | ((None, None), (None, Some(data))) => Ok(Place::Directory(data)),
-        ((None, None), (Some(_), Some(_))) => Err(Failure::Setting {
+        ((Some(url), _), _) | ((None, false), (Some(url), false)) => Ok(Place::Daemon(url)),
+        ((None, true), _) | ((None, false), (None, _)) => Ok(Place::Directory),
+        ((None, false), (Some(_), true)) => Err(Failure::Setting {
             name: "HAPAX_URL".to_owned(),
             from: "environment".to_owned(),
             rule: "HAPAX_DATA is set too, and only one of them can be meant; unset one, or say --url or --data"
                 .to_owned(),
         }),
-        ((None, None), (None, None)) => Ok(Place::Directory("./hapax-data".into())),
     }
+}
+
+/// The directory in which `serve` would keep its own here, for whoever only reads files.
+pub(crate) fn directory_here() -> Result<PathBuf, Failure> {
+    let config = variable("HAPAX_CONFIG").map(Into::into);
+    let Whereabouts { store, data } = settings::whereabouts(&ServeArgs { config, ..ServeArgs::default() })?;
+    let of_store = store.value.strip_prefix("file:").map(|path| path.strip_prefix("//").unwrap_or(path));
+    Ok(of_store.unwrap_or(&data.value).into())
 }
 
 impl Reached {
@@ -211,15 +230,13 @@ mod tests {
     #[test]
     fn a_flag_wins_over_a_variable_and_two_variables_are_one_too_many() {
         let url = |text: &str| Some(text.to_owned());
-        let data = |text: &str| Some(PathBuf::from(text));
         let daemon = |text: &str| Place::Daemon(text.to_owned());
-        let directory = |text: &str| Place::Directory(text.into());
-        assert_eq!(chosen((None, data("d")), (url("u"), None)).unwrap(), directory("d"));
-        assert_eq!(chosen((url("u"), None), (None, data("d"))).unwrap(), daemon("u"));
-        assert_eq!(chosen((url("u"), None), (url("v"), data("d"))).unwrap(), daemon("u"));
-        assert_eq!(chosen((None, None), (url("u"), None)).unwrap(), daemon("u"));
-        assert_eq!(chosen((None, None), (None, data("d"))).unwrap(), directory("d"));
-        assert_eq!(chosen((None, None), (None, None)).unwrap(), directory("./hapax-data"));
-        assert!(chosen((None, None), (url("u"), data("d"))).is_err());
+        assert_eq!(chosen((None, true), (url("u"), false)).unwrap(), Place::Directory);
+        assert_eq!(chosen((url("u"), false), (None, true)).unwrap(), daemon("u"));
+        assert_eq!(chosen((url("u"), false), (url("v"), true)).unwrap(), daemon("u"));
+        assert_eq!(chosen((None, false), (url("u"), false)).unwrap(), daemon("u"));
+        assert_eq!(chosen((None, false), (None, true)).unwrap(), Place::Directory);
+        assert_eq!(chosen((None, false), (None, false)).unwrap(), Place::Directory);
+        assert!(chosen((None, false), (url("u"), true)).is_err());
     }
 }

@@ -68,17 +68,22 @@ pub(crate) struct Settings {
     pub(crate) seed: BTreeMap<String, String>,
 }
 
+/// Where records are, and who said so.
+pub(crate) struct Whereabouts {
+    pub(crate) store: Given,
+    pub(crate) data: Given,
+}
+
 impl Settings {
     pub(crate) fn read(args: &ServeArgs) -> Result<Self, Failure> {
         let environment: BTreeMap<String, String> = std::env::vars().collect();
-        let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
-        let text = match &file {
-            None => String::new(),
-            Some(path) => {
-                std::fs::read_to_string(path).map_err(|error| Failure::NoFile { path: path.clone(), error })?
-            }
-        };
+        let (file, text) = text_of(args)?;
         Self::merged(args, file, &text, &environment)
+    }
+
+    pub(crate) fn whereabouts(&self) -> Whereabouts {
+        let of = |name: &str| self.knobs.get(name).cloned().unwrap_or_else(|| given("", "default"));
+        Whereabouts { store: of("store"), data: of("data") }
     }
 
     fn merged(
@@ -211,6 +216,41 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+fn text_of(args: &ServeArgs) -> Result<(Option<PathBuf>, String), Failure> {
+    let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
+    let text = match &file {
+        None => String::new(),
+        Some(path) => std::fs::read_to_string(path).map_err(|error| Failure::NoFile { path: path.clone(), error })?,
+    };
+    Ok((file, text))
+}
+
+/// Where `serve` would have its records here. A slip elsewhere in the file is no reason not to reach a process that runs, least of
+/// all for the command that has it read the file again.
+pub(crate) fn whereabouts(args: &ServeArgs) -> Result<Whereabouts, Failure> {
+    let failure = match Settings::read(args) {
+        Ok(settings) => return Ok(settings.whereabouts()),
+        Err(failure) => failure,
+    };
+    let (file, text) = text_of(args)?;
+    let is_of_the_file = matches!(&failure, Failure::File { .. })
+        || matches!(&failure, Failure::Setting { from, .. } if from.starts_with("file"));
+    let shown = file.map_or_else(String::new, |path| path.display().to_string());
+    let server = text.parse::<toml::Table>().ok().filter(|_| is_of_the_file);
+    let Some(server) = server.map(|root| root.get("server").cloned()) else { return Err(failure) };
+    let of = |name: &str, flag: &Option<String>| {
+        let variable = format!("HAPAX_{}", name.to_uppercase());
+        let in_file = server.as_ref().and_then(|server| server.get(name)?.as_str().map(str::to_owned));
+        let in_file = in_file.map(|value| given(&value, &format!("file, {shown}, [server]")));
+        let in_environment =
+            std::env::var(&variable).ok().map(|value| given(&value, &format!("environment, {variable}")));
+        flag.as_ref().map(|value| given(value, &format!("flag, --{name}"))).or(in_environment).or(in_file)
+    };
+    let data = of("data", &args.data).unwrap_or_else(|| given(crate::store::DATA, "default"));
+    let own = || given(&format!("file:{}", data.value), &data.from);
+    Ok(Whereabouts { store: of("store", &args.store).unwrap_or_else(own), data })
 }
 
 pub(super) fn given(value: &str, from: &str) -> Given {

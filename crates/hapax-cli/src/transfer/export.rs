@@ -13,22 +13,24 @@ use serde_json::json;
 use super::{
     failed, file_failed,
     line::{VERSION, Writer},
+    opened,
     progress::Progress,
     secret_of,
 };
-use crate::{failure::Failure, store};
+use crate::failure::Failure;
 
 /// Write all operations of a store into a file, with their answers. No process may be writing to it meanwhile.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
     /// The file to write; it must not be there yet
     file: PathBuf,
-    /// The store to read
-    #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT, hide_env_values = true)]
-    store: String,
-    /// The directory beside a store that is not a file: there lies the secret
-    #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = store::DATA)]
-    data: PathBuf,
+    /// The store to read [env: HAPAX_STORE] [default: the data directory]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// The directory with the ledger, or beside a store that is not a file: there lies the secret [env: HAPAX_DATA] [default:
+    /// ./hapax-data]
+    #[arg(long, value_name = "DIRECTORY")]
+    data: Option<String>,
     /// One JSON object instead of words
     #[arg(long)]
     json: bool,
@@ -46,7 +48,7 @@ struct Counts {
 }
 
 pub(crate) async fn run(export: Export) -> Result<(), Failure> {
-    let opened = store::open(&export.store, &export.data).await?;
+    let opened = opened(&export.store, &export.data).await?;
     let wrong = file_failed(&export.file);
     // Beside, and moved when it is whole: half an export is none.
     let beside = export.file.with_extension("part");

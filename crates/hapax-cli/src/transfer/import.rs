@@ -18,22 +18,24 @@ use super::{
     export::now,
     failed, file_failed,
     line::{BadLine, Reader, VERSION},
+    opened,
     progress::Progress,
     secret_of,
 };
-use crate::{failure::Failure, store};
+use crate::failure::Failure;
 
 /// Put the operations of an export into a store. What is there stays as it is; saying it twice adds nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
     /// The file that `hapax export` wrote
     file: PathBuf,
-    /// The store to fill; no daemon may be using its directory
-    #[arg(long, env = "HAPAX_STORE", value_name = "URL", default_value = store::DEFAULT, hide_env_values = true)]
-    store: String,
-    /// The directory beside a store that is not a file: there lies the secret
-    #[arg(long, env = "HAPAX_DATA", value_name = "DIRECTORY", default_value = store::DATA)]
-    data: PathBuf,
+    /// The store to fill; no daemon may be using its directory [env: HAPAX_STORE] [default: the data directory]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// The directory with the ledger, or beside a store that is not a file: there lies the secret [env: HAPAX_DATA] [default:
+    /// ./hapax-data]
+    #[arg(long, value_name = "DIRECTORY")]
+    data: Option<String>,
     /// Look at the whole file and say what is in it; nothing is written
     #[arg(long)]
     check: bool,
@@ -82,7 +84,7 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
         outln!("{}: whole, {} operations", path.display(), head.operations);
         return Ok(());
     }
-    let opened = store::open(&import.store, &import.data).await?;
+    let opened = opened(&import.store, &import.data).await?;
     // A daemon beside the store writes its audit log in there.
     let _held = opened.hold().await?;
     let target = Arc::clone(&opened.store);

@@ -5,15 +5,27 @@ mod import;
 mod line;
 mod progress;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hapax::{Store, StoreError};
 use sha2::{Digest, Sha256};
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    serve::{args::ServeArgs, settings::Settings},
+    store,
+};
 
 pub(crate) use export::{Export, run as export};
 pub(crate) use import::{Import, run as import};
+
+/// The store that was named, or else the one that `serve` would have here.
+async fn opened(store: &Option<String>, data: &Option<String>) -> Result<store::Opened, Failure> {
+    let config = std::env::var_os("HAPAX_CONFIG").map(PathBuf::from);
+    let args = ServeArgs { config, store: store.clone(), data: data.clone(), ..ServeArgs::default() };
+    let found = Settings::read(&args)?.whereabouts();
+    store::open(&found.store.value, Path::new(&found.data.value)).await
+}
 
 fn failed(store: &dyn Store) -> impl Fn(StoreError) -> Failure {
     let url = store.name();

@@ -1,0 +1,55 @@
+//! Which store a command acts on: the one that the daemon of the same place acts on, or none at all.
+
+use crate::support::{
+    Daemon, Dir,
+    command::{json, ledger, run, said},
+    until,
+};
+use hapax_testkit::Redis;
+
+/// The file puts the data elsewhere, and the daemon goes there. A command that does not would find an empty ledger, and say of
+/// an order that was paid that nobody knows it.
+#[test]
+fn commands_find_the_ledger_where_the_file_puts_it() {
+    for named in ["data = \"elsewhere\"", "store = \"file:elsewhere\""] {
+        let dir = Dir::new();
+        dir.write("hapax.toml", &format!("[server]\n{named}\n"));
+        let mut daemon = Daemon::start(&dir, &[]);
+        let begun = json(dir.path(), &["op", "begin", "jobs", "k1", "--tenant", "acme", "--json"]);
+        let operation = begun["operation"].as_str().unwrap();
+        daemon.signal("-TERM");
+        until("the daemon to end", || daemon.child.try_wait().unwrap().is_some());
+        let known = json(dir.path(), &["explain", operation, "--json"]);
+        assert_eq!(known["operation"], operation, "{named}: {known}");
+        assert!(!dir.path().join("hapax-data").exists(), "{named}: another ledger was made");
+        // Whoever names another place means it, whatever the file says.
+        std::fs::create_dir(dir.path().join("other")).unwrap();
+        assert!(run(dir.path(), &["op", "list", "--data", "other"]).status.success());
+        let unknown = run(dir.path(), &["explain", operation, "--data", "other"]);
+        assert_eq!(unknown.status.code(), Some(7), "{named}: {}", said(&unknown));
+    }
+}
+
+/// The same for a store that several share, and the directory beside it.
+#[test]
+fn commands_find_the_shared_store_that_the_file_names() {
+    let (redis, dir) = (Redis::start(), Dir::new());
+    dir.write("hapax.toml", &format!("[server]\nstore = \"{}\"\ndata = \"beside\"\n", redis.url()));
+    let listed = run(dir.path(), &["op", "list"]);
+    assert!(listed.status.success() && said(&listed).contains("redis://"), "{}", said(&listed));
+    assert!(dir.path().join("beside/secret").is_file() && !dir.path().join("hapax-data").exists());
+}
+
+/// A backup of the wrong ledger is found when it is needed.
+#[test]
+fn whatever_reads_a_directory_finds_it_where_the_file_puts_it() {
+    let dir = Dir::new();
+    ledger(dir.path(), "elsewhere");
+    std::fs::create_dir(dir.path().join("hapax-data")).unwrap();
+    dir.write("hapax.toml", "[server]\ndata = \"elsewhere\"\n");
+    assert_eq!(json(dir.path(), &["export", "all.hapax", "--json"])["operations"], 1);
+    assert_eq!(json(dir.path(), &["import", "all.hapax", "--json"])["new"], 0);
+    let verified = json(dir.path(), &["audit", "verify", "--json"]);
+    assert_eq!((&verified["file"], &verified["whole"]), (&"elsewhere".into(), &true.into()), "{verified}");
+    assert_eq!(json(dir.path(), &["ledger", "check", "--json"])["ids"], 1);
+}
