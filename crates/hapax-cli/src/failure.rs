@@ -31,6 +31,12 @@ pub(crate) enum Failure {
         .0.display()
     )]
     DataInUse(PathBuf),
+    #[error(
+        "the process that runs in {} is on {theirs}, and this command was told {ours}; name the same store, or the directory of \
+         another process with --data [HX0135]",
+        .data.display()
+    )]
+    OtherStore { data: PathBuf, theirs: String, ours: String },
     #[error(transparent)]
     Engine(#[from] hapax::BuildError),
     #[error(transparent)]
@@ -113,6 +119,7 @@ impl Failure {
             | Self::SharedStore { .. }
             | Self::Data { .. }
             | Self::DataInUse(_)
+            | Self::OtherStore { .. }
             | Self::Promise(_)
             | Self::Interrupted(_)
             | Self::Engine(_)

@@ -32,6 +32,7 @@ mod gateway_table;
 mod gateway_uploads;
 mod gateway_upstream_faults;
 mod gateway_whose;
+mod other_stores;
 mod places;
 mod real_clients;
 mod serve;

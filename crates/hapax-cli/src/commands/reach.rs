@@ -14,7 +14,7 @@ use crate::{
         args::ServeArgs,
         bind_socket, remove_socket,
         settings::{self, Settings, Whereabouts},
-        socket_in,
+        socket_in, store_at_socket,
     },
     store,
 };
@@ -56,6 +56,29 @@ enum Place {
 struct Held {
     data: PathBuf,
     shared: Option<String>,
+    /// Somebody said that the store is in the directory.
+    in_there: bool,
+}
+
+impl Held {
+    fn in_directory(data: PathBuf, in_there: bool) -> Self {
+        Self { data, shared: None, in_there }
+    }
+
+    /// Whoever names a store means that one, and not whatever the process in the directory is on.
+    fn is_on(&self, theirs: &str) -> Result<(), Failure> {
+        let ours = match &self.shared {
+            Some(url) => store::shown(url),
+            None if self.in_there => format!("file:{}", self.data.display()),
+            None => return Ok(()),
+        };
+        // Of a store in the directory each has its own way to write where that is.
+        let same = if self.shared.is_none() { theirs.starts_with("file:") } else { theirs == ours };
+        if same {
+            return Ok(());
+        }
+        Err(Failure::OtherStore { data: self.data.clone(), theirs: theirs.to_owned(), ours })
+    }
 }
 
 /// A client, and whatever has to live as long.
@@ -73,17 +96,17 @@ struct Opened {
 
 impl Reach {
     pub(crate) async fn connect(&self) -> Result<Reached, Failure> {
-        let Held { data, shared } = match self.place()? {
+        let held = match self.place()? {
             Place::Daemon(url) => return self.at_daemon(&url),
             Place::Directory => self.held(settings::whereabouts(&self.like_serve()?)?)?,
         };
-        if let Some(reached) = self.through_process(&data, shared.as_deref()).await? {
+        if let Some(reached) = self.through_process(&held).await? {
             return Ok(reached);
         }
         // Nobody is there: this process holds the ledger for as long as the command takes, behind the same door. It
         // begins under the same policies as a daemon here would, and sweeps nothing: it was asked for something else.
         let settings = Settings::read(&self.like_serve()?)?;
-        let Held { data, shared } = self.held(settings.whereabouts())?;
+        let Held { data, shared, .. } = self.held(settings.whereabouts())?;
         let opened = match &shared {
             Some(url) => store::open(url, &data).await?,
             None => store::open_ledger(&data)?,
@@ -94,7 +117,8 @@ impl Reach {
         store::agree(&engine).await?;
         let (audit, _) = Audit::open(&data).map_err(hapax_server::ServerError::from)?;
         let server = Server::builder(engine).audit(audit).build()?;
-        let listener = bind_socket(&data)?;
+        let own = format!("file:{}", data.display());
+        let listener = bind_socket(&data, shared.as_deref().unwrap_or(&own))?;
         let serving = tokio::spawn({
             let server = server.clone();
             async move { server.serve_socket(listener).await }
@@ -107,11 +131,11 @@ impl Reach {
 
     /// Only a process that runs: what is in force nobody else knows.
     pub(crate) async fn connect_running(&self) -> Result<Reached, Failure> {
-        let Held { data, shared } = match self.place()? {
+        let held = match self.place()? {
             Place::Daemon(url) => return self.at_daemon(&url),
             Place::Directory => self.held(settings::whereabouts(&self.like_serve()?)?)?,
         };
-        self.through_process(&data, shared.as_deref()).await?.ok_or(Failure::NotRunning { data })
+        self.through_process(&held).await?.ok_or(Failure::NotRunning { data: held.data })
     }
 
     /// The flags under which `serve` would have its records in the same place. The file is the same, and so are the variables.
@@ -125,16 +149,17 @@ impl Reach {
     fn held(&self, Whereabouts { store, data }: Whereabouts) -> Result<Held, Failure> {
         let named = self.data.clone();
         let beside = named.clone().unwrap_or_else(|| PathBuf::from(&data.value));
+        let said = store.from.starts_with("flag") || store.from.starts_with("environment, HAPAX_STORE");
         match (store.value.split_once(':'), named.filter(|_| self.store.is_none())) {
-            (Some(("file" | "memory", _)), Some(data)) => Ok(Held { data, shared: None }),
+            (Some(("file" | "memory", _)), Some(data)) => Ok(Held::in_directory(data, false)),
             (Some(("file", path)), None) => {
-                Ok(Held { data: path.strip_prefix("//").unwrap_or(path).into(), shared: None })
+                Ok(Held::in_directory(path.strip_prefix("//").unwrap_or(path).into(), said))
             }
             (Some(("memory", _)), None) => {
                 let why = "a store in memory lives in its process; name that with --url".to_owned();
                 Err(Failure::Store { url: "memory:".to_owned(), why })
             }
-            (Some(_) | None, _) => Ok(Held { data: beside, shared: Some(store.value) }),
+            (Some(_) | None, _) => Ok(Held { data: beside, shared: Some(store.value), in_there: false }),
         }
     }
 
@@ -148,13 +173,17 @@ impl Reach {
         Ok(Reached { client: self.named(client), opened: None })
     }
 
-    async fn through_process(&self, data: &Path, shared: Option<&str>) -> Result<Option<Reached>, Failure> {
-        if shared.is_none() && !data.is_dir() {
+    async fn through_process(&self, held: &Held) -> Result<Option<Reached>, Failure> {
+        let data = &held.data;
+        if held.shared.is_none() && !data.is_dir() {
             let why = "there is no such directory; name one with --data, or a daemon with --url [HX0135]".to_owned();
             return Err(Failure::Store { url: data.display().to_string(), why });
         }
         if UnixStream::connect(socket_in(data)).await.is_err() {
             return Ok(None);
+        }
+        if let Some(theirs) = store_at_socket(data) {
+            held.is_on(&theirs)?;
         }
         self.say(&format!("in {}, through the process that runs there", data.display()));
         Ok(Some(Reached { client: self.named(Client::new(&address_in(data))?), opened: None }))

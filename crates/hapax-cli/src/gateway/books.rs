@@ -23,7 +23,12 @@ pub(super) struct Books {
 
 impl Books {
     /// Without a directory there is no socket, and the rows go with the process.
-    pub(super) fn open(engine: &Engine, directory: Option<PathBuf>, reloader: Reloader) -> Result<Self, Failure> {
+    pub(super) fn open(
+        engine: &Engine,
+        directory: Option<PathBuf>,
+        store: &str,
+        reloader: Reloader,
+    ) -> Result<Self, Failure> {
         let audit = match &directory {
             Some(directory) => Audit::open(directory).map_err(ServerError::from)?.0,
             None => Audit::in_memory(),
@@ -33,7 +38,7 @@ impl Books {
         note(&server, Action::Started, "gateway")?;
         let mut tasks = JoinSet::new();
         if let Some(directory) = &directory {
-            let (server, socket) = (server.clone(), bind_socket(directory)?);
+            let (server, socket) = (server.clone(), bind_socket(directory, store)?);
             tasks.spawn(async move { server.serve_socket(socket).await });
         }
         let keeping = server.clone();

@@ -51,7 +51,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let running = Running::start(&effective, &engine, secrets, log).await?;
 
     let (reloader, mut asked) = hapax_server::reloads();
-    let books = Books::open(&engine, opened.directory.clone(), reloader)?;
+    let books = Books::open(&engine, opened.directory.clone(), &effective.store, reloader)?;
     say_hello(&effective, &running.address, &*opened.store, &running.setup().tenants());
     let mut tidying = interval(Duration::from_secs(2));
     loop {

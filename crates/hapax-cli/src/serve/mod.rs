@@ -28,7 +28,9 @@ use crate::{failure::Failure, gateway::kept_secret, store};
 use args::ServeArgs;
 use gateway::Beside;
 use settings::Settings;
-pub(crate) use socket::{bind as bind_socket, path_in as socket_in, remove as remove_socket};
+pub(crate) use socket::{
+    bind as bind_socket, path_in as socket_in, remove as remove_socket, store_in as store_at_socket,
+};
 
 pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     crate::files::take_all();
@@ -141,7 +143,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
 
     let mut doors = tokio::task::JoinSet::new();
     if let Some(directory) = &directory {
-        let (server, socket) = (server.clone(), socket::bind(directory)?);
+        let (server, socket) = (server.clone(), socket::bind(directory, settings.get("store"))?);
         doors.spawn(async move {
             server.serve_socket(socket).await;
             Ok(())
