@@ -20,6 +20,9 @@ pub(crate) enum Failure {
     Tls(#[from] hapax_gateway::inbound::TlsProblem),
     #[error("the store `{url}` cannot be used: {why}")]
     Store { url: String, why: String },
+    /// As that, but another process has it, which may be done soon.
+    #[error("the store `{url}` cannot be used: {why}")]
+    InUse { url: String, why: String },
     /// The URL as it may be shown: without user, password and parameters.
     #[error("the store {url} cannot be opened: {why}")]
     SharedStore { url: String, why: String },
@@ -116,6 +119,7 @@ impl Failure {
             | Self::Transfer { .. }
             | Self::Tls(_)
             | Self::Store { .. }
+            | Self::InUse { .. }
             | Self::SharedStore { .. }
             | Self::Data { .. }
             | Self::DataInUse(_)

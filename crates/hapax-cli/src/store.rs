@@ -9,6 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
+use hapax::ledger::OpenError;
 use hapax::{Durability, Effect, Engine, Ledger, MemoryStore, Policies, Store, StoreUrlError};
 
 use crate::failure::Failure;
@@ -51,8 +52,12 @@ pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {
 
 /// The embedded ledger in a directory.
 pub(crate) fn open_ledger(path: &Path) -> Result<Opened, Failure> {
-    let failed = |why: String| Failure::Store { url: format!("file:{}", path.display()), why };
-    let ledger = Arc::new(Ledger::open(path).map_err(|error| failed(error.to_string()))?);
+    let url = format!("file:{}", path.display());
+    let ledger = Ledger::open(path).map_err(|error| {
+        let why = error.to_string();
+        if matches!(error, OpenError::InUse { .. }) { Failure::InUse { url, why } } else { Failure::Store { url, why } }
+    })?;
+    let ledger = Arc::new(ledger);
     let store: Arc<dyn Store> = Arc::clone(&ledger) as _;
     Ok(Opened { store, directory: Some(path.to_owned()), ledger: Some(ledger) })
 }

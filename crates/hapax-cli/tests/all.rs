@@ -4,6 +4,7 @@
 
 mod a2a;
 mod audit_killed;
+mod at_once;
 mod audit_writers;
 mod bench;
 mod closed_output;

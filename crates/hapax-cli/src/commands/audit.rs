@@ -35,10 +35,7 @@ pub(crate) enum Audit {
 pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
     match audit {
         Audit::Tail { limit, reach } => {
-            let reached = reach.connect().await?;
-            let told = get(&reached.client, &format!("/v1/audit?limit={limit}")).await;
-            reached.close().await;
-            let told = told?;
+            let told = reach.ask(async |client| get(client, &format!("/v1/audit?limit={limit}")).await).await?;
             if reach.json {
                 show::json(&told);
                 return Ok(());

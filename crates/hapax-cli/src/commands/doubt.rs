@@ -49,10 +49,7 @@ pub(crate) struct Resolve {
 pub(super) async fn run(doubt: Doubt) -> Result<(), Failure> {
     match doubt {
         Doubt::List { cursor, limit, reach } => {
-            let reached = reach.connect().await?;
-            let page = filled(&reached.client, "/v1/doubt?", cursor, limit).await;
-            reached.close().await;
-            let page = page?;
+            let page = reach.ask(async |client| filled(client, "/v1/doubt?", cursor.clone(), limit).await).await?;
             if reach.json {
                 show::json(&page);
             } else {
@@ -61,10 +58,7 @@ pub(super) async fn run(doubt: Doubt) -> Result<(), Failure> {
             Ok(())
         }
         Doubt::Resolve(resolve) => {
-            let reached = resolve.reach.connect().await?;
-            let done = resolve.decide(&reached.client).await;
-            reached.close().await;
-            let done = done?;
+            let done = resolve.reach.ask(async |client| resolve.decide(client).await).await?;
             if resolve.reach.json {
                 show::json(&done);
             } else {

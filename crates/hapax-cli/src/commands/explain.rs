@@ -1,3 +1,4 @@
+use hapax_client::Client;
 use serde_json::{Value, json};
 
 use super::{reach::Reach, show};
@@ -20,17 +21,16 @@ pub(crate) struct Explain {
     reach: Reach,
 }
 
-pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
+async fn asked(explain: &Explain, client: &Client) -> Result<Value, Failure> {
     let looks_like_an_id = explain.what.len() == 64 && explain.what.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let reached = explain.reach.connect().await?;
     let by_id = match looks_like_an_id && explain.endpoint.is_none() && explain.scope.is_empty() {
-        true => Some(reached.client.get(&format!("/v1/operations/{}", explain.what.to_lowercase())).await),
+        true => Some(client.get(&format!("/v1/operations/{}", explain.what.to_lowercase())).await),
         false => None,
     };
-    let told: Result<Value, _> = if let Some(Ok(told)) = by_id {
+    if let Some(Ok(told)) = by_id {
         Ok(told)
     } else if let (Some(unknown), None) = (by_id, &explain.reach.tenant) {
-        unknown
+        Ok(unknown?)
     } else {
         // A digest makes a fine key, and looks like an id.
         let mut wanted = json!({ "surface": explain.surface, "key": explain.what });
@@ -45,10 +45,12 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
         if !scope.is_empty() {
             wanted["scope"] = json!(scope);
         }
-        reached.client.post("/v1/operations:explain", &wanted).await
-    };
-    reached.close().await;
-    let told = told?;
+        Ok(client.post("/v1/operations:explain", &wanted).await?)
+    }
+}
+
+pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
+    let told = explain.reach.ask(async |client| asked(&explain, client).await).await?;
     if explain.reach.json {
         show::json(&told);
         return Ok(());

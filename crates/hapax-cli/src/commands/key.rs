@@ -37,10 +37,7 @@ pub(super) async fn run(key: Key) -> Result<(), Failure> {
     match key {
         Key::New { name, role, add, reach } => new(name, role, add, reach).await,
         Key::List { reach } => {
-            let reached = reach.connect().await?;
-            let told = get(&reached.client, "/v1/keys").await;
-            reached.close().await;
-            let told = told?;
+            let told = reach.ask(async |client| get(client, "/v1/keys").await).await?;
             if reach.json {
                 show::json(&told);
                 return Ok(());
@@ -103,8 +100,5 @@ async fn new(name: String, role: String, add: bool, mut reach: Reach) -> Result<
 /// Sent again if no answer comes, and done once.
 async fn change(reach: &Reach, path: &str, wanted: &Value) -> Result<Value, Failure> {
     let key = super::fresh_key()?;
-    let reached = reach.connect().await?;
-    let told = reached.client.post_once(path, wanted, &key).await;
-    reached.close().await;
-    Ok(told?)
+    reach.ask(async |client| Ok(client.post_once(path, wanted, &key).await?)).await
 }

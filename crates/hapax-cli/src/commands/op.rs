@@ -125,10 +125,7 @@ pub(super) async fn run(op: Op) -> Result<(), Failure> {
     };
     said["token"] = step.token.into();
     let path = format!("/v1/operations/{}:{verb}", step.operation);
-    let reached = step.reach.connect().await?;
-    let done: Result<Value, _> = reached.client.post(&path, &said).await;
-    reached.close().await;
-    let done = done?;
+    let done: Value = step.reach.ask(async |client| Ok(client.post(&path, &said).await?)).await?;
     if step.reach.json {
         show::json(&done);
     } else {
@@ -160,10 +157,8 @@ impl Begin {
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).map_err(|error| Failure::Flag("begin", error.to_string()))?;
         wanted["nonce"] = data_encoding::HEXLOWER.encode(&nonce).into();
-        let reached = self.reach.connect().await?;
-        let told: Result<Value, _> = reached.client.post("/v1/operations:begin", &wanted).await;
-        reached.close().await;
-        let told = told?;
+        let told: Value =
+            self.reach.ask(async |client| Ok(client.post("/v1/operations:begin", &wanted).await?)).await?;
         if self.reach.json {
             show::json(&told);
             return Ok(());
@@ -194,10 +189,7 @@ impl List {
                 path.push_str(&format!("&{name}={}", encoded(value)));
             }
         }
-        let reached = self.reach.connect().await?;
-        let page = filled(&reached.client, &path, self.cursor, self.limit).await;
-        reached.close().await;
-        let page = page?;
+        let page = self.reach.ask(async |client| filled(client, &path, self.cursor.clone(), self.limit).await).await?;
         if self.reach.json {
             show::json(&page);
         } else {

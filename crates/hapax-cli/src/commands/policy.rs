@@ -79,10 +79,7 @@ fn all(policies: &Policies) -> All {
 }
 
 async fn running(reach: &Reach) -> Result<All, Failure> {
-    let reached = reach.connect_running().await?;
-    let told = get(&reached.client, "/v1/policies").await;
-    reached.close().await;
-    let told = told?;
+    let told = reach.ask_running(async |client| get(client, "/v1/policies").await).await?;
     let knobs = |policy: &serde_json::Value| {
         let members = policy["knobs"].as_object().into_iter().flatten();
         members.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned())).collect()

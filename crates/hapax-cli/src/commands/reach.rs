@@ -82,9 +82,18 @@ impl Held {
 }
 
 /// A client, and whatever has to live as long.
-pub(crate) struct Reached {
-    pub(crate) client: Client,
-    opened: Option<Opened>,
+struct Reached {
+    client: Client,
+    /// Which store it is, since flags, variables and the place it was started in all have a say.
+    place: String,
+    by: By,
+}
+
+/// How.
+enum By {
+    Address,
+    Socket,
+    Opening(Opened),
 }
 
 struct Opened {
@@ -94,8 +103,43 @@ struct Opened {
     _held: Option<std::fs::File>,
 }
 
+/// So often a command goes back to where it began, when the one whose socket it had found has left, or another was first to open the
+/// ledger. Each time takes two seconds at most.
+const TRIES: u32 = 6;
+
 impl Reach {
-    pub(crate) async fn connect(&self) -> Result<Reached, Failure> {
+    /// Asks whoever holds the records, or opens them for as long as that takes. What is asked may be asked again: nobody has heard
+    /// it then.
+    pub(crate) async fn ask<T>(&self, ask: impl AsyncFn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+        let (mut left, mut said) = (TRIES, String::new());
+        loop {
+            left -= 1;
+            let reached = match self.connect().await {
+                Err(Failure::InUse { .. } | Failure::DataInUse(_)) if left > 0 => continue,
+                reached => reached?,
+            };
+            self.say(&reached.place, &mut said);
+            let by_socket = matches!(reached.by, By::Socket);
+            let told = ask(&reached.client).await;
+            reached.close().await;
+            match told {
+                // It was a command like this one, and is done.
+                Err(Failure::Client(hapax_client::Error::Unreachable { .. })) if by_socket && left > 0 => {}
+                told => return told,
+            }
+        }
+    }
+
+    /// As [`Reach::ask`], but only a process that runs: what is in force nobody else knows.
+    pub(crate) async fn ask_running<T>(&self, ask: impl AsyncFn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+        let reached = self.connect_running().await?;
+        self.say(&reached.place, &mut String::new());
+        let told = ask(&reached.client).await;
+        reached.close().await;
+        told
+    }
+
+    async fn connect(&self) -> Result<Reached, Failure> {
         let held = match self.place()? {
             Place::Daemon(url) => return self.at_daemon(&url),
             Place::Directory => self.held(settings::whereabouts(&self.like_serve()?)?)?,
@@ -124,13 +168,12 @@ impl Reach {
             async move { server.serve_socket(listener).await }
         });
         let place = shared.as_deref().map_or_else(|| data.display().to_string(), store::shown);
-        self.say(&format!("in {place}, opened for this command"));
         let client = self.named(Client::new(&address_in(&data))?);
-        Ok(Reached { client, opened: Some(Opened { server, serving, data, _held: held }) })
+        let place = format!("in {place}, opened for this command");
+        Ok(Reached { client, place, by: By::Opening(Opened { server, serving, data, _held: held }) })
     }
 
-    /// Only a process that runs: what is in force nobody else knows.
-    pub(crate) async fn connect_running(&self) -> Result<Reached, Failure> {
+    async fn connect_running(&self) -> Result<Reached, Failure> {
         let held = match self.place()? {
             Place::Daemon(url) => return self.at_daemon(&url),
             Place::Directory => self.held(settings::whereabouts(&self.like_serve()?)?)?,
@@ -169,8 +212,7 @@ impl Reach {
             Some(key) => client.api_key(key),
             None => client,
         };
-        self.say(&format!("at {}", store::shown(url)));
-        Ok(Reached { client: self.named(client), opened: None })
+        Ok(Reached { client: self.named(client), place: format!("at {}", store::shown(url)), by: By::Address })
     }
 
     async fn through_process(&self, held: &Held) -> Result<Option<Reached>, Failure> {
@@ -185,8 +227,8 @@ impl Reach {
         if let Some(theirs) = store_at_socket(data) {
             held.is_on(&theirs)?;
         }
-        self.say(&format!("in {}, through the process that runs there", data.display()));
-        Ok(Some(Reached { client: self.named(Client::new(&address_in(data))?), opened: None }))
+        let place = format!("in {}, through the process that runs there", data.display());
+        Ok(Some(Reached { client: self.named(Client::new(&address_in(data))?), place, by: By::Socket }))
     }
 
     fn place(&self) -> Result<Place, Failure> {
@@ -202,10 +244,11 @@ impl Reach {
         }
     }
 
-    /// Which store it was, since flags, variables and the place it was started in all have a say.
-    fn say(&self, place: &str) {
-        if !self.json {
+    /// Once, however often it is tried there.
+    fn say(&self, place: &str, said: &mut String) {
+        if !self.json && place != said {
             errln!("hapax: {place}");
+            place.clone_into(said);
         }
     }
 }
@@ -242,9 +285,9 @@ pub(crate) fn directory_here() -> Result<PathBuf, Failure> {
 
 impl Reached {
     /// Lets go of the directory.
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         drop(self.client);
-        if let Some(Opened { server, serving, data, _held }) = self.opened {
+        if let By::Opening(Opened { server, serving, data, _held }) = self.by {
             server.stop();
             let _ended = serving.await;
             remove_socket(&data);

@@ -12,10 +12,7 @@ pub(crate) struct Reload {
 }
 
 pub(super) async fn run(reload: Reload) -> Result<(), Failure> {
-    let reached = reload.reach.connect_running().await?;
-    let told: Result<Value, _> = reached.client.post("/v1/reload", &json!({})).await;
-    reached.close().await;
-    let told = told?;
+    let told: Value = reload.reach.ask_running(async |client| Ok(client.post("/v1/reload", &json!({})).await?)).await?;
     if reload.reach.json {
         show::json(&told);
     } else {

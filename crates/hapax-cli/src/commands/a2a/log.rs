@@ -7,6 +7,7 @@ use std::{
     path::Path,
 };
 
+use hapax_client::Client;
 use serde_json::{Value, json};
 
 use super::told;
@@ -19,12 +20,22 @@ use crate::{
 const PART: usize = 1024 * 1024;
 
 pub(super) async fn export(reach: &Reach, file: &Path) -> Result<(), Failure> {
+    let lines = reach.ask(async |client| written(client, file).await).await?;
+    if reach.json {
+        show::json(&json!({ "lines": lines }));
+    } else {
+        outln!("{lines} lines in {}", file.display());
+    }
+    Ok(())
+}
+
+/// How many lines there are.
+async fn written(client: &Client, file: &Path) -> Result<usize, Failure> {
     let failed = |error: std::io::Error| Failure::Flag("export", format!("{}: {error}", file.display()));
     let mut out = BufWriter::new(File::create(file).map_err(failed)?);
-    let reached = reach.connect().await?;
     let (mut lines, mut path) = (0, Some("/v1/a2a/export".to_owned()));
     while let Some(here) = path {
-        let got = reached.client.response(http::Method::GET, &here, b"", None).await?;
+        let got = client.response(http::Method::GET, &here, b"", None).await?;
         if got.status() != 200 {
             return Err(Failure::Flag("export", String::from_utf8_lossy(got.body()).into_owned()));
         }
@@ -32,15 +43,9 @@ pub(super) async fn export(reach: &Reach, file: &Path) -> Result<(), Failure> {
         lines += got.body().iter().filter(|byte| **byte == b'\n').count();
         path = next_of(got.headers());
     }
-    reached.close().await;
     let out = out.into_inner().map_err(|error| failed(error.into_error()))?;
     out.sync_all().map_err(failed)?;
-    if reach.json {
-        show::json(&json!({ "lines": lines }));
-    } else {
-        outln!("{lines} lines in {}", file.display());
-    }
-    Ok(())
+    Ok(lines)
 }
 
 /// Where there is more, as the header `link` says.
@@ -54,10 +59,22 @@ pub(super) async fn import(reach: &Reach, file: &Path) -> Result<(), Failure> {
     let log = std::fs::read_to_string(file)
         .map_err(|error| Failure::Flag("import", format!("{}: {error}", file.display())))?;
     let (parts, torn) = parts_of(&log)?;
-    let reached = reach.connect().await?;
+    let mut said = json!(reach.ask(async |client| sent(client, &parts, file).await).await?);
+    if let Some(line) = torn {
+        said["torn_line"] = json!(line);
+    }
+    if reach.json {
+        show::json(&said);
+    } else {
+        told::imported(&said);
+    }
+    Ok(())
+}
+
+async fn sent(client: &Client, parts: &Parts, file: &Path) -> Result<BTreeMap<&'static str, u64>, Failure> {
     let mut sums: BTreeMap<&str, u64> = ["tasks", "cached", "known"].into_iter().map(|name| (name, 0)).collect();
-    for (first_line, part) in &parts {
-        let (status, body) = reached.client.raw(http::Method::POST, "/v1/a2a/import", part.as_bytes()).await?;
+    for (first_line, part) in parts {
+        let (status, body) = client.raw(http::Method::POST, "/v1/a2a/import", part.as_bytes()).await?;
         let said: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         if status != 200 {
             let why = show::text(&said, "detail");
@@ -68,17 +85,7 @@ pub(super) async fn import(reach: &Reach, file: &Path) -> Result<(), Failure> {
             *sum += said[*name].as_u64().unwrap_or_default();
         }
     }
-    reached.close().await;
-    let mut said = json!(sums);
-    if let Some(line) = torn {
-        said["torn_line"] = json!(line);
-    }
-    if reach.json {
-        show::json(&said);
-    } else {
-        told::imported(&said);
-    }
-    Ok(())
+    Ok(sums)
 }
 
 type Parts = Vec<(usize, String)>;

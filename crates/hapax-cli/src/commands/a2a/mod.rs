@@ -47,10 +47,7 @@ pub(super) async fn run(command: A2a) -> Result<(), Failure> {
 }
 
 async fn post(reach: &Reach, path: &str, said: &Value, tell: impl FnOnce(&Value)) -> Result<(), Failure> {
-    let reached = reach.connect().await?;
-    let answered: Result<Value, _> = reached.client.post(path, said).await;
-    reached.close().await;
-    let answered = answered?;
+    let answered: Value = reach.ask(async |client| Ok(client.post(path, said).await?)).await?;
     if reach.json {
         show::json(&answered);
     } else {
@@ -143,10 +140,7 @@ async fn show_status(status: Status) -> Result<(), Failure> {
             path
         }
     };
-    let reached = status.reach.connect().await?;
-    let found = get(&reached.client, &path).await;
-    reached.close().await;
-    let found = found?;
+    let found = status.reach.ask(async |client| get(client, &path).await).await?;
     match (status.reach.json, status.task.is_some()) {
         (true, _) => show::json(&found),
         (false, true) => told::one(&found),
