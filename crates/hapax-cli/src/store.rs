@@ -50,6 +50,29 @@ pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {
     }
 }
 
+/// A directory that is to be read: one that is mistyped, or somebody else's, is not made a ledger on the way.
+pub(crate) fn is_ledger(path: &Path) -> Result<(), Failure> {
+    // The file that makes a directory a ledger.
+    if path.join("ledger").is_file() {
+        return Ok(());
+    }
+    let why =
+        "there is no ledger; name the directory of one with --data, or its store with --store [HX0135]".to_owned();
+    Err(Failure::Store { url: path.display().to_string(), why })
+}
+
+/// A directory in which a ledger may begin: there is one, or nothing that is not ours.
+pub(crate) fn may_be_ledger(path: &Path) -> Result<(), Failure> {
+    let ours = |name: &std::ffi::OsStr| {
+        let name = name.to_string_lossy();
+        let begins = ["secret", "lock", "admin", "spare", "bodies", "audit", "ledger"];
+        begins.iter().any(|begin| name.starts_with(begin)) || name.ends_with(".seg")
+    };
+    let entries = fs::read_dir(path).map_err(|error| Failure::Data { path: path.to_owned(), error })?;
+    let foreign = entries.flatten().any(|entry| !ours(&entry.file_name()));
+    if foreign { is_ledger(path) } else { Ok(()) }
+}
+
 /// The embedded ledger in a directory.
 pub(crate) fn open_ledger(path: &Path) -> Result<Opened, Failure> {
     let url = format!("file:{}", path.display());

@@ -10,6 +10,7 @@ mod bench;
 mod closed_output;
 mod crowd;
 mod demo;
+mod exports;
 mod gateway_admin;
 mod gateway_bad_answers;
 mod gateway_config;

@@ -153,7 +153,10 @@ impl Reach {
         let Held { data, shared, .. } = self.held(settings.whereabouts())?;
         let opened = match &shared {
             Some(url) => store::open(url, &data).await?,
-            None => store::open_ledger(&data)?,
+            None => {
+                store::may_be_ledger(&data)?;
+                store::open_ledger(&data)?
+            }
         };
         let held = opened.hold().await?;
         let engine = Hapax::on(opened.store).policies(settings.policies).secret(kept_secret(Some(&data))?);

@@ -16,13 +16,13 @@ use tokio::task::JoinSet;
 
 use super::{
     export::now,
-    failed, file_failed,
+    failed, file_failed, ledger_in,
     line::{BadLine, Reader, VERSION},
-    opened,
+    named,
     progress::Progress,
     secret_of,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, store};
 
 /// Put the operations of an export into a store. What is there stays as it is; saying it twice adds nothing.
 #[derive(Debug, clap::Args)]
@@ -84,7 +84,11 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
         outln!("{}: whole, {} operations", path.display(), head.operations);
         return Ok(());
     }
-    let opened = opened(&import.store, &import.data).await?;
+    let (url, data) = named(&import.store, &import.data)?;
+    if let Some(directory) = ledger_in(&url).filter(|directory| directory.exists()) {
+        store::may_be_ledger(directory)?;
+    }
+    let opened = store::open(&url, &data).await?;
     // A daemon beside the store writes its audit log in there.
     let _held = opened.hold().await?;
     let target = Arc::clone(&opened.store);

@@ -13,18 +13,22 @@ use sha2::{Digest, Sha256};
 use crate::{
     failure::Failure,
     serve::{args::ServeArgs, settings::Settings},
-    store,
 };
 
 pub(crate) use export::{Export, run as export};
 pub(crate) use import::{Import, run as import};
 
 /// The store that was named, or else the one that `serve` would have here.
-async fn opened(store: &Option<String>, data: &Option<String>) -> Result<store::Opened, Failure> {
+fn named(store: &Option<String>, data: &Option<String>) -> Result<(String, PathBuf), Failure> {
     let config = std::env::var_os("HAPAX_CONFIG").map(PathBuf::from);
     let args = ServeArgs { config, store: store.clone(), data: data.clone(), ..ServeArgs::default() };
     let found = Settings::read(&args)?.whereabouts();
-    store::open(&found.store.value, Path::new(&found.data.value)).await
+    Ok((found.store.value, found.data.value.into()))
+}
+
+/// The directory of a store that is a ledger.
+fn ledger_in(store: &str) -> Option<&Path> {
+    store.strip_prefix("file:").map(|path| Path::new(path.strip_prefix("//").unwrap_or(path)))
 }
 
 fn failed(store: &dyn Store) -> impl Fn(StoreError) -> Failure {
