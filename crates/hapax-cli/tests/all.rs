@@ -45,3 +45,4 @@ mod store_failures;
 mod support;
 mod traces;
 mod transfer;
+mod variables;

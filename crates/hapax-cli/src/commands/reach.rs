@@ -186,7 +186,7 @@ impl Reach {
 
     /// The flags under which `serve` would have its records in the same place. The file is the same, and so are the variables.
     fn like_serve(&self) -> Result<ServeArgs, Failure> {
-        let config = variable("HAPAX_CONFIG").map(Into::into);
+        let config = variable("HAPAX_CONFIG")?.map(Into::into);
         Ok(ServeArgs { config, store: self.store.clone(), ..ServeArgs::default() })
     }
 
@@ -236,8 +236,8 @@ impl Reach {
 
     fn place(&self) -> Result<Place, Failure> {
         // A store named by a flag wins over a variable that names a daemon, as a directory does.
-        let url = variable("HAPAX_URL").filter(|_| self.store.is_none());
-        chosen((self.url.clone(), self.data.is_some()), (url, variable("HAPAX_DATA").is_some()))
+        let url = variable("HAPAX_URL")?.filter(|_| self.store.is_none());
+        chosen((self.url.clone(), self.data.is_some()), (url, variable("HAPAX_DATA")?.is_some()))
     }
 
     fn named(&self, client: Client) -> Client {
@@ -260,8 +260,8 @@ fn address_in(data: &Path) -> String {
     format!("unix:{}", socket_in(data).display())
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+fn variable(name: &str) -> Result<Option<String>, Failure> {
+    Ok(settings::environment()?.remove(name).filter(|value| !value.is_empty()))
 }
 
 /// A flag wins over a variable, whichever of the two it names: a daemon, or that there is a directory.
@@ -280,7 +280,7 @@ fn chosen(flags: (Option<String>, bool), variables: (Option<String>, bool)) -> R
 
 /// The directory in which `serve` would keep its own here, for whoever only reads files.
 pub(crate) fn directory_here() -> Result<PathBuf, Failure> {
-    let config = variable("HAPAX_CONFIG").map(Into::into);
+    let config = variable("HAPAX_CONFIG")?.map(Into::into);
     let Whereabouts { store, data } = settings::whereabouts(&ServeArgs { config, ..ServeArgs::default() })?;
     let of_store = store.value.strip_prefix("file:").map(|path| path.strip_prefix("//").unwrap_or(path));
     Ok(of_store.unwrap_or(&data.value).into())

@@ -14,7 +14,7 @@ use hapax_engine::{
 };
 use toml::de::DeTable;
 
-use super::settings::{Given, OTHERS, given};
+use super::settings::{self, Given, OTHERS, given};
 use crate::failure::Failure;
 
 /// What `[idempotency]` says.
@@ -78,7 +78,8 @@ impl Kind {
                 _ => Err("true or false"),
             },
             Self::Count => {
-                text.replace('_', "").parse().ok().filter(|count| *count > 0).ok_or("a whole number from 1 on")
+                let count = text.replace('_', "").parse().ok().filter(|count| (1..=1_000_000_000).contains(count));
+                count.ok_or("a whole number from 1 to 1000000000")
             }
             Self::Duration => {
                 let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0 && *number < 1e15);
@@ -285,7 +286,8 @@ pub(crate) struct Seeded {
 
 /// As [`apply`] and [`prefixed`], for a gateway of its own.
 pub(crate) fn alone(policies: &mut Policies, path: &Path, text: &str, store: &str) -> Result<Seeded, Failure> {
-    let environment: BTreeMap<String, String> = std::env::vars().collect();
+    let environment = settings::environment()?;
+    settings::unknown_variables(&environment)?;
     let shown = path.display().to_string();
     let read = Policies::from_toml_beside(text, &OTHERS, |root, report| in_file(root, report, &shown));
     let ((_, seed), _) = read.map_err(|error| Failure::File { path: path.to_owned(), error })?;

@@ -31,7 +31,7 @@ pub(super) fn wanted(args: &ServeArgs, store: &str) -> Result<Option<Effective>,
         data: None,
         durability: None,
         config: args.config.clone(),
-        tenant: std::env::var("HAPAX_TENANT").ok(),
+        tenant: crate::serve::settings::environment()?.remove("HAPAX_TENANT"),
         tls_certificate: None,
         tls_key: None,
     };

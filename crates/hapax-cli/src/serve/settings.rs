@@ -76,9 +76,8 @@ pub(crate) struct Whereabouts {
 
 impl Settings {
     pub(crate) fn read(args: &ServeArgs) -> Result<Self, Failure> {
-        let environment: BTreeMap<String, String> = std::env::vars().collect();
         let (file, text) = text_of(args)?;
-        Self::merged(args, file, &text, &environment)
+        Self::merged(args, file, &text, &environment()?)
     }
 
     pub(crate) fn whereabouts(&self) -> Whereabouts {
@@ -173,10 +172,11 @@ impl Settings {
     pub(crate) fn number(&self, name: &str) -> Result<usize, Failure> {
         let given = self.knobs.get(name);
         let value = given.and_then(|given| given.value.replace('_', "").parse().ok()).filter(|value| *value > 0);
-        value.ok_or_else(|| {
-            let from = given.map_or("", |given| given.from.as_str());
-            Failure::Setting { name: name.to_owned(), from: from.to_owned(), rule: "a number from 1 on".to_owned() }
-        })
+        let value = value.ok_or_else(|| self.wrong(name, "a number from 1 on"))?;
+        match most(name) {
+            most if value as u64 > most => Err(self.wrong(name, &format!("at most {most}"))),
+            _ => Ok(value),
+        }
     }
 
     /// A length of time, or `forever`.
@@ -218,6 +218,36 @@ impl Settings {
     }
 }
 
+/// Beyond these nothing could hold what a count allows, or the machine counts it.
+fn most(name: &str) -> u64 {
+    match name {
+        "body_bytes" => 1 << 30,
+        "audit_file_bytes" => 1 << 40,
+        // Ten years.
+        "reader_seconds" => 315_360_000,
+        "otlp_one_in" => 1_000_000_000,
+        "a2a_max_tasks" | "a2a_max_tasks_per_tenant" => 1_000_000_000_000,
+        _ => 10_000_000,
+    }
+}
+
+/// The variables that are ours to read. What others have in theirs may be no text; ours has to be.
+pub(crate) fn environment() -> Result<BTreeMap<String, String>, Failure> {
+    const OURS: [&str; 3] = ["HAPAX_", "IDEMPOTENCY_", "COVENANT_A2A_"];
+    let mut found = BTreeMap::new();
+    for (name, value) in std::env::vars_os() {
+        let Some(name) = name.into_string().ok().filter(|name| OURS.iter().any(|ours| name.starts_with(ours))) else {
+            continue;
+        };
+        let Ok(value) = value.into_string() else {
+            let rule = "it is no text in UTF-8; set it anew, or unset it".to_owned();
+            return Err(Failure::Setting { name, from: "environment".to_owned(), rule });
+        };
+        found.insert(name, value);
+    }
+    Ok(found)
+}
+
 fn text_of(args: &ServeArgs) -> Result<(Option<PathBuf>, String), Failure> {
     let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
     let text = match &file {
@@ -234,7 +264,7 @@ pub(crate) fn whereabouts(args: &ServeArgs) -> Result<Whereabouts, Failure> {
         Ok(settings) => return Ok(settings.whereabouts()),
         Err(failure) => failure,
     };
-    let (file, text) = text_of(args)?;
+    let ((file, text), environment) = (text_of(args)?, environment()?);
     let is_of_the_file = matches!(&failure, Failure::File { .. })
         || matches!(&failure, Failure::Setting { from, .. } if from.starts_with("file"));
     let shown = file.map_or_else(String::new, |path| path.display().to_string());
@@ -244,8 +274,7 @@ pub(crate) fn whereabouts(args: &ServeArgs) -> Result<Whereabouts, Failure> {
         let variable = format!("HAPAX_{}", name.to_uppercase());
         let in_file = server.as_ref().and_then(|server| server.get(name)?.as_str().map(str::to_owned));
         let in_file = in_file.map(|value| given(&value, &format!("file, {shown}, [server]")));
-        let in_environment =
-            std::env::var(&variable).ok().map(|value| given(&value, &format!("environment, {variable}")));
+        let in_environment = environment.get(&variable).map(|value| given(value, &format!("environment, {variable}")));
         flag.as_ref().map(|value| given(value, &format!("flag, --{name}"))).or(in_environment).or(in_file)
     };
     let data = of("data", &args.data).unwrap_or_else(|| given(crate::store::DATA, "default"));
@@ -288,7 +317,7 @@ fn in_file(root: &DeTable<'_>, report: &mut Report<'_>, shown: &str) -> InFile {
 }
 
 /// Variables that begin as ours do and are none of ours: a slip that would silently change nothing.
-fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
+pub(super) fn unknown_variables(environment: &BTreeMap<String, String>) -> Result<(), Failure> {
     const MORE: [&str; 7] = ["config", "upstream", "tenant", "seed", "url", "api_key", "ca"];
     let known: Vec<&str> = KNOBS.iter().chain(&queue::KNOBS).map(|(name, _)| *name).chain(MORE).collect();
     for variable in environment.keys() {
