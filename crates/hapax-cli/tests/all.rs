@@ -36,6 +36,7 @@ mod gateway_upstream_faults;
 mod gateway_whose;
 mod other_stores;
 mod places;
+mod policy_files;
 mod real_clients;
 mod serve;
 mod serve_gateway;

@@ -6,7 +6,7 @@ use hapax_server::wire::PolicyWire;
 use serde_json::json;
 
 use super::{op::get, reach::Reach, show};
-use crate::{failure::Failure, serve::settings::OTHERS};
+use crate::{failure::Failure, serve::of_file};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
@@ -31,8 +31,10 @@ type All = BTreeMap<String, BTreeMap<String, String>>;
 pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
     match policy {
         Policy::Check { file, json } => {
-            let (policies, warnings) = read(&file)?;
-            let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+            let settings = of_file(&file)?;
+            let policies = &settings.policies;
+            let warnings = settings.warnings.iter().map(ToString::to_string).chain(settings.notes.iter().cloned());
+            let warnings: Vec<String> = warnings.collect();
             if json {
                 show::json(&json!({ "usable": true, "surfaces": policies.iter().count(), "warnings": warnings }));
                 return Ok(());
@@ -44,9 +46,9 @@ pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
             Ok(())
         }
         Policy::Diff { file, against, reach } => {
-            let after = all(&read(&file)?.0);
+            let after = all(&of_file(&file)?.policies);
             let before = match against {
-                Some(against) => all(&read(&against)?.0),
+                Some(against) => all(&of_file(&against)?.policies),
                 None => running(&reach).await?,
             };
             let rows = differences(&before, &after);
@@ -64,13 +66,6 @@ pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
             if rows.is_empty() { Ok(()) } else { Err(Failure::Differs(rows.len())) }
         }
     }
-}
-
-fn read(file: &PathBuf) -> Result<(Policies, Vec<hapax_engine::policy_file::PolicyFileWarning>), Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| Failure::NoFile { path: file.clone(), error })?;
-    let read = Policies::from_toml_beside(&text, &OTHERS, |_, _| ());
-    let ((policies, ()), odd) = read.map_err(|error| Failure::File { path: file.clone(), error })?;
-    Ok((policies, odd))
 }
 
 fn all(policies: &Policies) -> All {

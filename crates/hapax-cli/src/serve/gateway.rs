@@ -24,18 +24,7 @@ pub(super) fn wanted(args: &ServeArgs, store: &str) -> Result<Option<Effective>,
     if args.gateway.as_deref() == Some("off") {
         return Ok(None);
     }
-    let same = GatewayArgs {
-        upstream: args.upstream.clone(),
-        listen: args.gateway.clone(),
-        store: None,
-        data: None,
-        durability: None,
-        config: args.config.clone(),
-        tenant: crate::serve::settings::environment()?.remove("HAPAX_TENANT"),
-        tls_certificate: None,
-        tls_key: None,
-    };
-    let effective = Effective::read(&same)?;
+    let effective = read(args, crate::serve::settings::environment()?.remove("HAPAX_TENANT"))?;
     let config = &effective.config;
     let asked_for = args.gateway.is_some()
         || config.listen.is_some()
@@ -52,6 +41,22 @@ pub(super) fn wanted(args: &ServeArgs, store: &str) -> Result<Option<Effective>,
         return Err(Failure::Setting { name: "store".to_owned(), from, rule });
     }
     Ok(asked_for.then_some(effective))
+}
+
+/// What a gateway would make of the same file and flags.
+pub(super) fn read(args: &ServeArgs, tenant: Option<String>) -> Result<Effective, Failure> {
+    let same = GatewayArgs {
+        upstream: args.upstream.clone(),
+        listen: args.gateway.clone(),
+        store: None,
+        data: None,
+        durability: None,
+        config: args.config.clone(),
+        tenant,
+        tls_certificate: None,
+        tls_key: None,
+    };
+    Effective::read(&same)
 }
 
 pub(super) async fn start(

@@ -32,6 +32,16 @@ pub(crate) use socket::{
     bind as bind_socket, path_in as socket_in, remove as remove_socket, store_in as store_at_socket,
 };
 
+/// What a file says by itself. What a start refuses of it is refused here, routes included; where records are is not asked, since the
+/// file may be a gateway's.
+pub(crate) fn of_file(path: &Path) -> Result<Settings, Failure> {
+    let args = ServeArgs { config: Some(path.to_owned()), ..ServeArgs::default() };
+    let settings = Settings::of_file(&args)?;
+    hapax_server::fit_for_queue(&settings.policies)?;
+    gateway::read(&args, None)?;
+    Ok(settings)
+}
+
 pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     crate::files::take_all();
     let settings = Settings::read(&args)?;

@@ -47,7 +47,7 @@ pub(super) const KNOBS: [(&str, &str); 21] = [
 
 const FILE: &str = "hapax.toml";
 /// Other readers' tables.
-pub(crate) const OTHERS: [&str; 9] =
+pub(super) const OTHERS: [&str; 9] =
     ["server", "a2a", "idempotency", "gateway", "limits", "upstream", "egress", "route", "provider"];
 
 #[derive(Debug)]
@@ -78,6 +78,12 @@ impl Settings {
     pub(crate) fn read(args: &ServeArgs) -> Result<Self, Failure> {
         let (file, text) = text_of(args)?;
         Self::merged(args, file, &text, &environment()?)
+    }
+
+    /// A file by itself, without the variables of whoever asks.
+    pub(super) fn of_file(args: &ServeArgs) -> Result<Self, Failure> {
+        let (file, text) = text_of(args)?;
+        Self::merged(args, file, &text, &BTreeMap::new())
     }
 
     pub(crate) fn whereabouts(&self) -> Whereabouts {
