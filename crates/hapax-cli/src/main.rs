@@ -36,7 +36,8 @@ fn main() -> ExitCode {
     match run(args).and_then(|()| say::all_out()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            errln!("hapax: {failure}");
+            // A refusal may repeat what a caller wrote.
+            errln!("hapax: {}", say::plain_lines(&failure.to_string()));
             failure.code()
         }
     }

@@ -42,6 +42,33 @@ fn line(words: fmt::Arguments<'_>) -> String {
     format!("{words}\n")
 }
 
+/// Somebody else's words, for a line of ours: nothing in them steers the terminal or begins a line.
+pub(crate) fn plain(words: &str) -> String {
+    escaped(words, |_| false)
+}
+
+/// The same for words that may have lines of their own, such as an answer or a report.
+pub(crate) fn plain_lines(words: &str) -> String {
+    escaped(words, |c| c == '\n' || c == '\t')
+}
+
+fn escaped(words: &str, is_kept: impl Fn(char) -> bool) -> String {
+    words.chars().fold(String::with_capacity(words.len()), |mut plain, c| {
+        if steers(c) && !is_kept(c) {
+            plain.extend(c.escape_default());
+        } else {
+            plain.push(c);
+        }
+        plain
+    })
+}
+
+/// Controls, old and new; what ends a line or turns the direction of writing without being seen.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
 /// Whether all results arrived, as far as anybody still wanted them.
 pub(crate) fn all_out() -> Result<(), Failure> {
     if let Err(error) = io::stdout().flush() {
@@ -50,5 +77,17 @@ pub(crate) fn all_out() -> Result<(), Failure> {
     match ENDED.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Output(error.to_string())),
         Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_written_out() {
+        assert_eq!(plain("paid\u{1b}[2J\r\n9\u{9b}31m\u{202e}"), "paid\\u{1b}[2J\\r\\n9\\u{9b}31m\\u{202e}");
+        assert_eq!(plain_lines("one\n\ttwo\r"), "one\n\ttwo\\r");
+        assert_eq!(plain("Grüße, 東京 👍"), "Grüße, 東京 👍");
     }
 }

@@ -11,6 +11,7 @@ mod closed_output;
 mod crowd;
 mod demo;
 mod exports;
+mod forged_lines;
 mod gateway_admin;
 mod gateway_bad_answers;
 mod gateway_config;

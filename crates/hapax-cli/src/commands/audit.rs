@@ -93,7 +93,7 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
                                 &json!({ "file": bad.file, "whole": false, "row": bad.row, "offset": bad.offset, "what": bad.what }),
                             );
                         } else {
-                            outln!("{}: {bad}", file.display());
+                            outln!("{}: {}", file.display(), show::plain(&bad.to_string()));
                         }
                     }
                 }

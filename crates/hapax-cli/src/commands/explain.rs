@@ -63,7 +63,7 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
     );
     outln!("");
     for sentence in told["story"].as_array().into_iter().flatten() {
-        outln!("  {}", sentence.as_str().unwrap_or_default());
+        outln!("  {}", show::plain(sentence.as_str().unwrap_or_default()));
     }
     outln!("");
     outln!("What may be done: {}", show::text(&told, "next"));

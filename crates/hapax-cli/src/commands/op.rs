@@ -165,7 +165,7 @@ impl Begin {
         }
         match told["verdict"].as_str() {
             Some("execute") => {
-                outln!("run it: attempt {}, for {} ms", told["attempt"], told["lease_ms"]);
+                outln!("run it: attempt {}, for {} ms", show::text(&told, "attempt"), show::text(&told, "lease_ms"));
                 outln!("  operation       {}", show::text(&told, "operation"));
                 outln!("  token           {}", show::text(&told, "token"));
                 outln!("  downstream key  {}", show::text(&told, "downstream_key"));
@@ -173,9 +173,9 @@ impl Begin {
             Some("replay") => {
                 let what = if told["rejected"] == true { "it failed for good before" } else { "it was done before" };
                 outln!("{what}; the answer:");
-                outln!("{}", show::text(&told["outcome"], "body"));
+                outln!("{}", show::lines(&told["outcome"], "body"));
             }
-            Some(_) | None => outln!("{told}"),
+            Some(_) | None => outln!("{}", show::plain(&told.to_string())),
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+pub(super) use crate::say::{plain, plain_lines};
+
 /// One JSON document on a line.
 pub(super) fn json(value: &Value) {
     outln!("{value}");
@@ -27,8 +29,17 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) {
     }
 }
 
-/// A member as text; numbers and flags too.
+/// A member as text, on one line; numbers and flags too. Whoever wrote it, it steers no terminal and forges no line.
 pub(super) fn text(value: &Value, name: &str) -> String {
+    plain(&raw(value, name))
+}
+
+/// A member that may have lines of its own.
+pub(super) fn lines(value: &Value, name: &str) -> String {
+    plain_lines(&raw(value, name))
+}
+
+fn raw(value: &Value, name: &str) -> String {
     match &value[name] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -69,9 +80,9 @@ fn advice(code: &str) -> String {
 
 /// An object's members on one line, without the marks that only programs need.
 pub(super) fn members(value: &Value) -> String {
-    let Some(members) = value.as_object() else { return value.to_string() };
+    let Some(members) = value.as_object() else { return plain(&value.to_string()) };
     let shown = members.iter().filter(|(_, value)| !value.is_null());
-    shown.map(|(name, _)| format!("{name}: {}", text(value, name))).collect::<Vec<_>>().join("; ")
+    shown.map(|(name, _)| format!("{}: {}", plain(name), text(value, name))).collect::<Vec<_>>().join("; ")
 }
 
 /// A list of operations.
@@ -96,6 +107,6 @@ pub(super) fn operations(page: &Value) {
     let rows: Vec<Vec<String>> = items.iter().map(|item| names.iter().map(|name| cell(item, name)).collect()).collect();
     table(&head, &rows);
     if let Some(next) = page["next"].as_str() {
-        outln!("more: --cursor {next}");
+        outln!("more: --cursor {}", plain(next));
     }
 }

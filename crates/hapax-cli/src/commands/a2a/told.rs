@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::commands::show::{table, text};
+use crate::commands::show::{plain, table, text};
 
 pub(super) fn sent(said: &Value) {
     let id = text(said, "id");
@@ -14,7 +14,7 @@ pub(super) fn sent(said: &Value) {
             result(&said["result"]);
         }
         Some("already_resolved") => outln!("already resolved: {id}"),
-        Some(_) | None => outln!("{said}"),
+        Some(_) | None => outln!("{}", plain(&said.to_string())),
     }
 }
 
@@ -25,14 +25,14 @@ pub(super) fn handed(said: &Value) {
     };
     for item in items {
         let task = &item["task"];
-        outln!("{} from {}: attempt {}", text(task, "kind"), text(&task["sender"], "key"), item["attempt"]);
+        outln!("{} from {}: attempt {}", text(task, "kind"), text(&task["sender"], "key"), text(item, "attempt"));
         outln!("  task      {}", text(task, "id"));
         outln!("  token     {}", text(item, "token"));
         outln!("  lease id  {}", text(item, "lease_id"));
         outln!("  key       {}", text(item, "forward_key"));
         outln!(
             "  payload   {}",
-            if task["payload"].is_null() { text(task, "payload_base64") } else { task["payload"].to_string() }
+            if task["payload"].is_null() { text(task, "payload_base64") } else { plain(&task["payload"].to_string()) }
         );
     }
 }
@@ -115,7 +115,7 @@ pub(super) fn many(page: &Value) {
         .collect();
     table(&["TASK", "STATE", "KIND", "FROM", "TO", "ATTEMPT", "LEASE"], &rows);
     if let Some(next) = page["next"].as_str() {
-        outln!("more: --cursor {next}");
+        outln!("more: --cursor {}", plain(next));
     }
 }
 
