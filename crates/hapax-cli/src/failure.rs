@@ -26,6 +26,9 @@ pub(crate) enum Failure {
     /// The URL as it may be shown: without user, password and parameters.
     #[error("the store {url} cannot be opened: {why}")]
     SharedStore { url: String, why: String },
+    /// The same, and no server was asked: the URL itself cannot be used.
+    #[error("the store {url} cannot be opened: {why}")]
+    StoreUrl { url: String, why: String },
     #[error("the data directory {} cannot be used: {error}; name another with --data [HX0135]", .path.display())]
     Data { path: PathBuf, error: io::Error },
     #[error(
@@ -106,6 +109,7 @@ impl Failure {
         match self {
             Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => ExitCode::from(2),
             Self::Setting { .. } | Self::Keys { .. } | Self::Trace(_) | Self::Retry(_) => ExitCode::from(2),
+            Self::StoreUrl { .. } => ExitCode::from(2),
             Self::Unfinished(_) => ExitCode::from(3),
             Self::Client(hapax_client::Error::InFlight(_)) => ExitCode::from(4),
             Self::Client(hapax_client::Error::Mismatch(_)) => ExitCode::from(5),

@@ -30,24 +30,39 @@ pub(crate) const DEFAULT: &str = "file:./hapax-data";
 
 /// Opens a store. `data` is the directory beside a store that lies elsewhere.
 pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {
+    is_url(url)?;
     match url.split_once(':') {
-        Some(("memory", "")) => Ok(Opened { store: Arc::new(MemoryStore::default()), directory: None, ledger: None }),
-        Some(("file", path)) if !path.trim_start_matches("//").is_empty() => {
+        Some(("memory", _)) => Ok(Opened { store: Arc::new(MemoryStore::default()), directory: None, ledger: None }),
+        Some(("file", path)) => {
             // `file:///var/lib/hapax` and `file:./hapax-data` both name a directory.
             open_ledger(Path::new(path.strip_prefix("//").unwrap_or(path)))
         }
-        Some(("memory" | "file", _)) => {
-            let why = "write `file:DIRECTORY` or `memory:` [HX0050]".to_owned();
-            Err(Failure::Store { url: shown(url), why })
-        }
         Some(_) | None => {
-            let store = hapax::open_store(url)
-                .await
-                .map_err(|error: StoreUrlError| Failure::SharedStore { url: shown(url), why: error.to_string() })?;
+            let store = hapax::open_store(url).await.map_err(|error| not_opened(url, &error))?;
             fs::create_dir_all(data).map_err(|error| Failure::Data { path: data.to_owned(), error })?;
             Ok(Opened { store, directory: Some(data.to_owned()), ledger: None })
         }
     }
+}
+
+/// Whether a URL names a store that there could be, without asking for it.
+pub(crate) fn is_url(url: &str) -> Result<(), Failure> {
+    let (scheme, rest) = url.split_once(':').unwrap_or(("", ""));
+    let why = match scheme {
+        "memory" if rest.is_empty() => return Ok(()),
+        "file" if !rest.trim_start_matches("//").is_empty() => return Ok(()),
+        "redis" | "rediss" | "postgres" | "postgresql" | "nats" => return Ok(()),
+        "memory" | "file" => "write `file:DIRECTORY` or `memory:` [HX0050]".to_owned(),
+        other => StoreUrlError::Scheme { scheme: other.to_owned() }.to_string(),
+    };
+    Err(Failure::StoreUrl { url: shown(url), why })
+}
+
+/// What is wrong with the URL is for whoever wrote it; the rest may be the server's.
+pub(crate) fn not_opened(url: &str, error: &StoreUrlError) -> Failure {
+    let (url, why) = (shown(url), error.to_string());
+    let is_the_url = ["[HX0130]", "[HX0100]"].iter().any(|code| why.ends_with(code));
+    if is_the_url { Failure::StoreUrl { url, why } } else { Failure::SharedStore { url, why } }
 }
 
 /// A directory that is to be read: one that is mistyped, or somebody else's, is not made a ledger on the way.

@@ -42,6 +42,7 @@ mod real_clients;
 mod serve;
 mod serve_gateway;
 mod serve_tls;
+mod settings;
 mod shared_stores;
 mod store_failures;
 mod support;

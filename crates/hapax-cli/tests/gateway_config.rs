@@ -70,9 +70,9 @@ fn what_cannot_be_used_is_refused_with_what_to_write() {
     let (code, said) = Start::at(&dir).file("").arg("--upstream", "nonsense").fails();
     assert!(code == 2 && said.contains("--upstream"), "{said}");
     let (code, said) = Start::at(&dir).arg("--upstream", "http://a").arg("--store", "file:").fails();
-    assert!(code == 1 && said.contains("write `file:DIRECTORY` or `memory:`"), "{said}");
+    assert!(code == 2 && said.contains("write `file:DIRECTORY` or `memory:`"), "{said}");
     let (code, said) = Start::at(&dir).arg("--upstream", "http://a").arg("--store", "redis:").fails();
-    assert!(code == 1 && said.contains("write redis://"), "{said}");
+    assert!(code == 2 && said.contains("write redis://"), "{said}");
 }
 
 /// The example of docs/gateway.md is a file that works.

@@ -1,10 +1,10 @@
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Serve, show};
 use crate::{
     failure::Failure,
-    serve::settings::{Given, Settings},
+    serve::{in_force, settings::Given},
 };
 
 #[derive(Debug, Subcommand)]
@@ -20,23 +20,28 @@ pub(crate) enum Config {
 
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     let Config::Show { serve, json } = config;
-    let settings = Settings::read(&serve)?;
+    let (settings, beside) = in_force(&serve)?;
     let knobs = settings.knobs.iter().map(|(name, given)| ((*name).to_owned(), given));
     let aliases = settings.aliases.iter().map(|(name, given)| (name.clone(), given));
     // A URL may hold a password.
     let shown = |(name, given): (String, &Given)| {
-        let value = if matches!(name.as_str(), "store" | "otlp") {
+        let value = if matches!(name.as_str(), "store" | "otlp" | "upstream") {
             crate::store::shown(&given.value)
         } else {
             given.value.clone()
         };
         (name, Given { value, from: given.from.clone() })
     };
-    let all: Vec<_> = knobs.chain(aliases).map(shown).collect();
+    let beside = beside.iter().map(|(name, given)| (name.clone(), given));
+    let all: Vec<_> = knobs.chain(beside).chain(aliases).map(shown).collect();
     if json {
         let members =
             all.iter().map(|(name, given)| (name.clone(), json!({ "value": given.value, "from": given.from })));
-        show::json(&serde_json::Value::Object(members.collect()));
+        let mut members: serde_json::Map<String, Value> = members.collect();
+        let surfaces = settings.policies.iter().map(|(surface, policy)| (surface.to_string(), json!(&*policy.name)));
+        members.insert("surfaces".to_owned(), Value::Object(surfaces.collect()));
+        members.insert("file".to_owned(), json!(settings.file));
+        show::json(&Value::Object(members));
         return Ok(());
     }
     let rows: Vec<Vec<String>> =

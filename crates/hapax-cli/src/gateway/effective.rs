@@ -10,7 +10,15 @@ use hapax_gateway::{
     inbound::TlsFiles,
 };
 
-use crate::{args::GatewayArgs, failure::Failure, serve::alias, store};
+use crate::{
+    args::GatewayArgs,
+    failure::Failure,
+    serve::{
+        alias,
+        settings::{ADDRESS, is_address},
+    },
+    store,
+};
 
 pub(crate) struct Effective {
     pub(crate) config: Config,
@@ -93,9 +101,16 @@ impl Effective {
             config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
         }
         let listen = args.listen.clone().or_else(|| config.listen.clone()).unwrap_or_else(|| LISTEN.to_owned());
+        if listen != "off" && !is_address(&listen) {
+            return Err(Failure::Flag("listen", format!("`{listen}` is no address; {ADDRESS}")));
+        }
         let data = args.data.clone().or_else(|| config.data.clone()).unwrap_or_else(|| store::DATA.into());
         let store = args.store.clone().or_else(|| config.store.clone());
         let store = store.unwrap_or_else(|| format!("file:{}", data.display()));
+        if data.as_os_str().is_empty() {
+            return Err(Failure::Flag("data", "name a directory, such as ./hapax-data".to_owned()));
+        }
+        store::is_url(&store)?;
         let demand_durable = match args.durability.as_deref() {
             None => config.demand_durable,
             Some("any") => false,

@@ -6,7 +6,10 @@ use hapax::{Engine, Policies, identity::Secret};
 use hapax_gateway::{Setup, config::Secrets};
 use hapax_server::Log;
 
-use super::args::ServeArgs;
+use super::{
+    args::ServeArgs,
+    settings::{Given, Settings, given},
+};
 use crate::{
     args::GatewayArgs,
     failure::Failure,
@@ -41,6 +44,29 @@ pub(super) fn wanted(args: &ServeArgs, store: &str) -> Result<Option<Effective>,
         return Err(Failure::Setting { name: "store".to_owned(), from, rule });
     }
     Ok(asked_for.then_some(effective))
+}
+
+/// Where its clients connect and where it sends them, for whoever looks at what is set.
+pub(super) fn in_force(args: &ServeArgs, settings: &Settings) -> Result<Vec<(String, Given)>, Failure> {
+    let of_file =
+        settings.file.as_ref().map_or_else(String::new, |path| format!("file, {}, [gateway]", path.display()));
+    let wanted = wanted(args, settings.get("store"))?;
+    let by_variable = crate::serve::settings::environment()?.remove("HAPAX_UPSTREAM") == args.upstream;
+    let default = hapax_gateway::Config::DEFAULT;
+    let upstream = wanted.as_ref().and_then(|effective| effective.config.upstreams.get(default));
+    let upstream = match (upstream, &args.upstream) {
+        (None, _) => given("none", "default"),
+        (Some(upstream), None) => given(&upstream.target.to_string(), &of_file),
+        (Some(upstream), Some(_)) if by_variable => given(&upstream.target.to_string(), "environment, HAPAX_UPSTREAM"),
+        (Some(upstream), Some(_)) => given(&upstream.target.to_string(), "flag, --upstream"),
+    };
+    let listen = match (&wanted, &args.gateway) {
+        (None, None) => given("off", "default"),
+        (_, Some(listen)) => given(listen, "flag, --gateway"),
+        (Some(effective), None) if effective.config.listen.is_some() => given(&effective.listen, &of_file),
+        (Some(effective), None) => given(&effective.listen, "default"),
+    };
+    Ok(vec![("gateway".to_owned(), listen), ("upstream".to_owned(), upstream)])
 }
 
 /// What a gateway would make of the same file and flags.

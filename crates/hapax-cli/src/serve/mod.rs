@@ -27,7 +27,7 @@ use tokio::{
 use crate::{failure::Failure, gateway::kept_secret, store};
 use args::ServeArgs;
 use gateway::Beside;
-use settings::Settings;
+use settings::{Given, Settings};
 pub(crate) use socket::{
     bind as bind_socket, path_in as socket_in, remove as remove_socket, store_in as store_at_socket,
 };
@@ -42,6 +42,15 @@ pub(crate) fn of_file(path: &Path) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
+/// What a start would take on from these flags, the variables and the file, and of the gateway beside it where each came from.
+pub(crate) fn in_force(args: &ServeArgs) -> Result<(Settings, Vec<(String, Given)>), Failure> {
+    let settings = Settings::read(args)?;
+    queue::retry(&settings)?;
+    auth_of(settings.get("keys"))?;
+    let beside = gateway::in_force(args, &settings)?;
+    Ok((settings, beside))
+}
+
 pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     crate::files::take_all();
     let settings = Settings::read(&args)?;
@@ -52,6 +61,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         errln!("hapax: warning: {note}");
     }
     let (retry, granted) = queue::retry(&settings)?;
+    // Before anything is opened or made: a slip leaves nothing behind.
+    let auth = auth_of(settings.get("keys"))?;
+    let beside = gateway::wanted(&args, settings.get("store"))?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
     let _held = opened.hold().await?;
@@ -66,7 +78,6 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     if tracer.is_some() {
         store = Arc::new(Traced::around(store));
     }
-    let beside = gateway::wanted(&args, settings.get("store"))?;
     let secret = kept_secret(directory.as_deref())?;
     let engine = Hapax::on(store)
         .policies(settings.policies.clone())
@@ -82,7 +93,6 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let durability = opened.store.durability();
     let (audit, torn) = audit_of(directory.as_deref(), &settings)?;
     let log = log_of(&settings);
-    let auth = auth_of(settings.get("keys"))?;
     let without_keys = matches!(auth, Auth::None);
     let mut builder =
         Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log.clone()).audit(audit);

@@ -208,6 +208,16 @@ impl Settings {
         self.span("audit_keep")?;
         queue::check(self)?;
         let wrong = |name: &str, rule: &str| self.wrong(name, rule);
+        for name in ["listen", "admin"] {
+            let address = self.get(name);
+            if !is_address(address) && (name, address) != ("admin", "off") {
+                return Err(wrong(name, ADDRESS));
+            }
+        }
+        if self.get("data").is_empty() {
+            return Err(wrong("data", "name a directory, such as ./hapax-data"));
+        }
+        crate::store::is_url(self.get("store"))?;
         if !["debug", "info", "warn", "error", "off"].contains(&self.get("log")) {
             return Err(wrong("log", "debug, info, warn, error or off"));
         }
@@ -222,6 +232,13 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+pub(crate) const ADDRESS: &str = "write it as HOST:PORT, such as 127.0.0.1:7878";
+
+/// Whether somebody could listen there; whether we can is seen when we do.
+pub(crate) fn is_address(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
 /// Beyond these nothing could hold what a count allows, or the machine counts it.

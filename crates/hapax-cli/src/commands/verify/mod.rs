@@ -38,8 +38,7 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
     let name = format!("hapax-verify-{}", data_encoding::HEXLOWER.encode(&bytes));
     let shown = store::shown(&verify.store);
     let apart = Arc::new(Apart::new(verify.store.clone(), name));
-    let failed = |why: String| Failure::SharedStore { url: shown.clone(), why };
-    let (first, room) = apart.open().await.map_err(|error| failed(error.to_string()))?;
+    let (first, room) = apart.open().await.map_err(|error| store::not_opened(&verify.store, &error))?;
     let durability = first.durability();
     if verify.durability == "durable" && durability != Durability::Durable {
         drop(first);
