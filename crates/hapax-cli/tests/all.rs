@@ -35,6 +35,7 @@ mod gateway_table;
 mod gateway_uploads;
 mod gateway_upstream_faults;
 mod gateway_whose;
+mod long_names;
 mod other_stores;
 mod places;
 mod policy_files;

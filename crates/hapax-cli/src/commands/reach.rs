@@ -1,20 +1,20 @@
 //! How a command reaches the store: a daemon at an address, the process that holds the data directory, or by itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hapax::Hapax;
 use hapax_client::Client;
 use hapax_server::{Server, audit::Audit};
-use tokio::net::UnixStream;
 
 use crate::{
     failure::Failure,
     gateway::kept_secret,
     serve::{
+        Way,
         args::ServeArgs,
         bind_socket, remove_socket,
         settings::{self, Settings, Whereabouts},
-        socket_in, store_at_socket,
+        store_at_socket,
     },
     store,
 };
@@ -87,6 +87,8 @@ struct Reached {
     /// Which store it is, since flags, variables and the place it was started in all have a say.
     place: String,
     by: By,
+    /// The client goes by it.
+    _way: Option<Way>,
 }
 
 /// How.
@@ -171,9 +173,11 @@ impl Reach {
             async move { server.serve_socket(listener).await }
         });
         let place = shared.as_deref().map_or_else(|| data.display().to_string(), store::shown);
-        let client = self.named(Client::new(&address_in(&data))?);
+        let way = Way::to(&data).map_err(|error| Failure::Data { path: data.clone(), error })?;
+        let client = self.named(Client::new(&way.address())?);
         let place = format!("in {place}, opened for this command");
-        Ok(Reached { client, place, by: By::Opening(Opened { server, serving, data, _held: held }) })
+        let by = By::Opening(Opened { server, serving, data, _held: held });
+        Ok(Reached { client, place, by, _way: Some(way) })
     }
 
     async fn connect_running(&self) -> Result<Reached, Failure> {
@@ -215,7 +219,12 @@ impl Reach {
             Some(key) => client.api_key(key),
             None => client,
         };
-        Ok(Reached { client: self.named(client), place: format!("at {}", store::shown(url)), by: By::Address })
+        Ok(Reached {
+            client: self.named(client),
+            place: format!("at {}", store::shown(url)),
+            by: By::Address,
+            _way: None,
+        })
     }
 
     async fn through_process(&self, held: &Held) -> Result<Option<Reached>, Failure> {
@@ -224,14 +233,16 @@ impl Reach {
             let why = "there is no such directory; name one with --data, or a daemon with --url [HX0135]".to_owned();
             return Err(Failure::Store { url: data.display().to_string(), why });
         }
-        if UnixStream::connect(socket_in(data)).await.is_err() {
+        // Without the directory that it lies in there is no socket.
+        let Ok(way) = Way::to(data) else { return Ok(None) };
+        if !way.is_open().await {
             return Ok(None);
         }
         if let Some(theirs) = store_at_socket(data) {
             held.is_on(&theirs)?;
         }
         let place = format!("in {}, through the process that runs there", data.display());
-        Ok(Some(Reached { client: self.named(Client::new(&address_in(data))?), place, by: By::Socket }))
+        Ok(Some(Reached { client: self.named(Client::new(&way.address())?), place, by: By::Socket, _way: Some(way) }))
     }
 
     fn place(&self) -> Result<Place, Failure> {
@@ -254,10 +265,6 @@ impl Reach {
             place.clone_into(said);
         }
     }
-}
-
-fn address_in(data: &Path) -> String {
-    format!("unix:{}", socket_in(data).display())
 }
 
 fn variable(name: &str) -> Result<Option<String>, Failure> {
