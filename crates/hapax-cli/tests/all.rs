@@ -11,6 +11,7 @@ mod closed_output;
 mod crowd;
 mod demo;
 mod exports;
+mod for_programs;
 mod forged_lines;
 mod gateway_admin;
 mod gateway_bad_answers;

@@ -81,13 +81,18 @@ async fn new(name: String, role: String, add: bool, mut reach: Reach) -> Result<
     };
     Keys::of(vec![entry.clone()]).map_err(|error| wrong(error.to_string()))?;
     if add {
-        let told = change(&reach, "/v1/keys", &serde_json::to_value(&entry).unwrap_or_default()).await?;
-        errln!("The key, shown this once: {made}");
+        let mut told = change(&reach, "/v1/keys", &serde_json::to_value(&entry).unwrap_or_default()).await?;
         if reach.json {
+            told["key"] = json!(made);
             show::json(&told);
         } else {
+            errln!("The key, shown this once: {made}");
             outln!("in force: {}", entry.name);
         }
+        return Ok(());
+    }
+    if reach.json {
+        show::json(&json!({ "key": made, "entry": entry }));
         return Ok(());
     }
     let text = toml::to_string(&entry).map_err(|error| wrong(error.to_string()))?;

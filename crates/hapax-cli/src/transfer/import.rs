@@ -81,7 +81,11 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
     // All of it is read before anything is written: a file that is damaged is refused whole.
     let head = survey(&mut open(path)?).map_err(damaged)?;
     if import.check {
-        outln!("{}: whole, {} operations", path.display(), head.operations);
+        if import.json {
+            outln!("{}", json!({ "file": path, "whole": true, "operations": head.operations }));
+        } else {
+            outln!("{}: whole, {} operations", path.display(), head.operations);
+        }
         return Ok(());
     }
     let (url, data) = named(&import.store, &import.data)?;
