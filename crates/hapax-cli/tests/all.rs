@@ -41,6 +41,7 @@ mod other_stores;
 mod places;
 mod policy_files;
 mod real_clients;
+mod restarts;
 mod serve;
 mod serve_gateway;
 mod serve_tls;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{reach::Reach, show};
-use crate::failure::Failure;
+use crate::{failure::Failure, serve::waiting_words};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reload {
@@ -12,11 +12,16 @@ pub(crate) struct Reload {
 }
 
 pub(super) async fn run(reload: Reload) -> Result<(), Failure> {
-    let told: Value = reload.reach.ask_running(async |client| Ok(client.post("/v1/reload", &json!({})).await?)).await?;
+    let mut told: Value =
+        reload.reach.ask_running(async |client| Ok(client.post("/v1/reload", &json!({})).await?)).await?;
+    let waiting = reload.reach.waits_for_restart()?;
     if reload.reach.json {
+        told["waits_for_restart"] = json!(waiting);
         show::json(&told);
-    } else {
+    } else if waiting.is_empty() {
         outln!("reloaded");
+    } else {
+        outln!("reloaded; {} changed as well, and wait for a restart", waiting_words(&waiting));
     }
     Ok(())
 }

@@ -64,6 +64,17 @@ impl Effective {
         Ok(effective)
     }
 
+    /// What is set otherwise than it was, and is read at the start alone.
+    pub(super) fn differing(&self, was: &Self) -> Vec<&'static str> {
+        let each = [
+            ("listen", self.listen != was.listen),
+            ("store", self.store != was.store),
+            ("data", self.data != was.data),
+            ("durability", self.demand_durable != was.demand_durable),
+        ];
+        each.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+
     fn parsed(args: &GatewayArgs) -> Result<(Self, String), Failure> {
         let file = args.config.clone().or_else(|| Path::new(FILE).is_file().then(|| PathBuf::from(FILE)));
         let text = match &file {

@@ -15,7 +15,7 @@ use tokio::{
     time::interval,
 };
 
-use crate::{args::GatewayArgs, failure::Failure, store};
+use crate::{args::GatewayArgs, failure::Failure, serve::told_of_reload, store};
 use books::Books;
 pub(crate) use effective::Effective;
 pub(crate) use running::Running;
@@ -59,11 +59,12 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             _ = hangup.recv() => {
-                let _said = reload(&args, &engine, &running, &books, "signal HUP");
+                let done = reloaded(&args, &effective, &engine, &running, &books, "signal HUP");
+                let _said = told_of_reload(done, opened.directory.as_deref());
             }
             Some(asked) = asked.recv() => {
-                let done = reload(&args, &engine, &running, &books, &asked.actor);
-                asked.answer(done);
+                let done = reloaded(&args, &effective, &engine, &running, &books, &asked.actor);
+                asked.answer(told_of_reload(done, opened.directory.as_deref()));
             }
             _ = tidying.tick() => running.setup().tidy(),
         }
@@ -99,17 +100,21 @@ fn say_hello(effective: &Effective, address: &str, store: &dyn Store, tenants: &
     store::warn_if_forgetful(store, &effective.policies);
 }
 
-/// Puts the file in force again, all of it or nothing of it.
-fn reload(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books, actor: &str) -> Result<(), String> {
-    crate::serve::told_of_reload(reloaded(args, engine, running, books, actor))
-}
-
-fn reloaded(args: &GatewayArgs, engine: &Engine, running: &Running, books: &Books, actor: &str) -> Result<(), Failure> {
+/// Puts the file in force again, all of it or nothing of it; what else is set otherwise than at the start.
+fn reloaded(
+    args: &GatewayArgs,
+    at_start: &Effective,
+    engine: &Engine,
+    running: &Running,
+    books: &Books,
+    actor: &str,
+) -> Result<Vec<&'static str>, Failure> {
     let effective = Effective::alone(args)?;
+    let waiting = effective.differing(at_start);
     // Its admin socket serves the queue too.
     hapax_server::fit_for_queue(&effective.policies)?;
     let setup = running.prepare(&effective, &effective.policies, engine)?;
     books.policies(&effective.policies, actor)?;
     running.reload(setup, || engine.reload(effective.policies));
-    Ok(())
+    Ok(waiting)
 }

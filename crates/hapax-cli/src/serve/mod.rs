@@ -28,7 +28,9 @@ use crate::{failure::Failure, gateway::kept_secret, store};
 use args::ServeArgs;
 use gateway::Beside;
 use settings::{Given, Settings};
-pub(crate) use socket::{Way, bind as bind_socket, remove as remove_socket, store_in as store_at_socket};
+pub(crate) use socket::{
+    Way, bind as bind_socket, remove as remove_socket, store_in as store_at_socket, waits_for_restart,
+};
 
 /// What a file says by itself. What a start refuses of it is refused here, routes included; where records are is not asked, since the
 /// file may be a gateway's.
@@ -186,11 +188,12 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             _ = hangup.recv() => {
-                let _said = reload(&args, &server, &engine, gateway.as_ref(), "signal HUP");
+                let done = reloaded(&args, &settings, &server, &engine, gateway.as_ref(), "signal HUP");
+                let _said = told_of_reload(done, directory.as_deref());
             }
             Some(asked) = asked.recv() => {
-                let done = reload(&args, &server, &engine, gateway.as_ref(), &asked.actor);
-                asked.answer(done);
+                let done = reloaded(&args, &settings, &server, &engine, gateway.as_ref(), &asked.actor);
+                asked.answer(told_of_reload(done, directory.as_deref()));
             }
             () = gateway::tidy(gateway.as_ref()) => {}
             Some(ended) = doors.join_next() => {
@@ -290,45 +293,47 @@ async fn listen(address: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| Failure::Listen { address: address.to_owned(), error })
 }
 
-/// Puts keys, policies and routes in force again, all of it or nothing of it.
-fn reload(
-    args: &ServeArgs,
-    server: &Server,
-    engine: &Engine,
-    gateway: Option<&Beside>,
-    actor: &str,
-) -> Result<(), String> {
-    told_of_reload(reloaded(args, server, engine, gateway, actor))
-}
-
-/// Whoever asked, the operator at the process is told as well.
-pub(crate) fn told_of_reload(done: Result<(), Failure>) -> Result<(), String> {
+/// Whoever asked, the operator at the process is told as well, and of what the file says that only a restart puts in force.
+pub(crate) fn told_of_reload(done: Result<Vec<&'static str>, Failure>, directory: Option<&Path>) -> Result<(), String> {
     match &done {
-        Ok(()) => errln!("hapax: reloaded"),
+        Ok(waiting) if waiting.is_empty() => errln!("hapax: reloaded"),
+        Ok(waiting) => errln!("hapax: reloaded; {} changed as well, and wait for a restart", waiting_words(waiting)),
         Err(failure) => errln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
-    done.map_err(|failure| failure.to_string())
+    if let (Ok(waiting), Some(directory)) = (&done, directory) {
+        socket::leave_word(directory, waiting);
+    }
+    done.map(drop).map_err(|failure| failure.to_string())
 }
 
+pub(crate) fn waiting_words(names: &[impl AsRef<str>]) -> String {
+    names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+/// Puts keys, policies and routes in force again, all of it or nothing of it; what else is set otherwise than at the start.
 fn reloaded(
     args: &ServeArgs,
+    at_start: &Settings,
     server: &Server,
     engine: &Engine,
     gateway: Option<&Beside>,
     actor: &str,
-) -> Result<(), Failure> {
+) -> Result<Vec<&'static str>, Failure> {
     let settings = Settings::read(args)?;
+    let waiting = settings.differing(at_start);
     let (auth, key_file) = (auth_of(settings.get("keys"))?, key_file_of(&settings));
     // Asked before anything is put in force, so that a refusal leaves all as it was.
     hapax_server::fit_for_queue(&settings.policies)?;
     let wanted = gateway::wanted(args, settings.get("store"))?;
     let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
-    let Some((gateway, setup)) = gateway.zip(setup) else {
-        return Ok(server.reload(auth, key_file, settings.policies, actor)?);
-    };
     let mut done = Ok(());
-    gateway.running.reload(setup, || done = server.reload(auth, key_file, settings.policies, actor));
-    Ok(done?)
+    let policies_and_keys = || done = server.reload(auth, key_file, settings.policies, actor);
+    match gateway.zip(setup) {
+        Some((gateway, setup)) => gateway.running.reload(setup, policies_and_keys),
+        None => policies_and_keys(),
+    }
+    done?;
+    Ok(waiting)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "metrics are floating-point numbers")]

@@ -86,6 +86,12 @@ impl Settings {
         Self::merged(args, file, &text, &BTreeMap::new())
     }
 
+    /// What is set otherwise than it was, and is read at the start alone; keys and policies are read again by a reload.
+    pub(super) fn differing(&self, was: &Self) -> Vec<&'static str> {
+        let differs = |name: &&'static str| **name != *"keys" && self.get(name) != was.get(name);
+        self.knobs.keys().copied().filter(differs).collect()
+    }
+
     pub(crate) fn whereabouts(&self) -> Whereabouts {
         let of = |name: &str| self.knobs.get(name).cloned().unwrap_or_else(|| given("", "default"));
         Whereabouts { store: of("store"), data: of("data") }
