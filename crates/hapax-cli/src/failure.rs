@@ -77,6 +77,8 @@ pub(crate) enum Failure {
     Transfer { path: PathBuf, why: String },
     #[error("{}, line {line}: {why}; nothing was imported. Take the export again [HX0141]", .path.display())]
     Damage { path: PathBuf, line: u64, why: String },
+    #[error("there is no audit log to prove at {}: {error}; name a data directory, or a file of a chain [HX0082]", .path.display())]
+    Chain { path: PathBuf, error: io::Error },
     #[error("{0} places are not as they were written")]
     Damaged(usize),
     #[error("{0} checks failed: this is no store to trust; nothing of yours was touched [HX0136]")]
@@ -102,6 +104,15 @@ fn listen_next(error: &io::Error) -> &'static str {
 }
 
 impl Failure {
+    /// For whoever gave the command. A daemon's words may end with the code that is added to them.
+    pub(crate) fn words(&self) -> String {
+        let words = self.to_string();
+        match words.rsplit_once(' ') {
+            Some((before, code)) if code.starts_with("[HX") && before.ends_with(code) => before.to_owned(),
+            Some(_) | None => words,
+        }
+    }
+
     /// 2: the command was given something that it cannot use. 3: it ended before its work did. 4: in flight. 5: the key was
     /// used for another request. 6: in doubt. 7: not known. 8: damage was found, or a store that is none. 9: there are differences. 10: refused
     /// otherwise. 1: all else.
@@ -121,6 +132,7 @@ impl Failure {
             Self::Runtime(_)
             | Self::Output(_)
             | Self::Transfer { .. }
+            | Self::Chain { .. }
             | Self::Tls(_)
             | Self::Store { .. }
             | Self::InUse { .. }

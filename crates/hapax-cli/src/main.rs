@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // A refusal may repeat what a caller wrote.
-            errln!("hapax: {}", say::plain_lines(&failure.to_string()));
+            errln!("hapax: {}", say::plain_lines(&failure.words()));
             failure.code()
         }
     }

@@ -52,3 +52,4 @@ mod support;
 mod traces;
 mod transfer;
 mod variables;
+mod words;

@@ -59,8 +59,7 @@ pub(super) async fn run(audit: Audit) -> Result<(), Failure> {
             for path in paths {
                 let file = path;
                 let checked = verify(&file, key.as_deref());
-                let checked = checked
-                    .map_err(|error| Failure::Store { url: file.display().to_string(), why: error.to_string() })?;
+                let checked = checked.map_err(|error| Failure::Chain { path: file.clone(), error })?;
                 match checked {
                     Ok(whole) if json => show::json(&json!({
                         "file": file, "whole": true, "rows": whole.rows, "first": whole.first, "files": whole.files,

@@ -2,7 +2,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{
-    op::{filled, get},
+    op::{filled, get, id},
     reach::Reach,
     show,
 };
@@ -26,6 +26,8 @@ pub(crate) enum Doubt {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Resolve {
+    /// Its id, as in the list
+    #[arg(value_parser = id)]
     operation: String,
     /// committed: it happened. rejected: it failed, and must not be tried again. open: let it run again
     #[arg(value_parser = ["committed", "rejected", "open"])]
@@ -34,7 +36,7 @@ pub(crate) struct Resolve {
     #[arg(long)]
     reason: String,
     /// With `open`, why that is safe: idempotent, operator_accepted, prevented or owner_gone
-    #[arg(long)]
+    #[arg(long, value_parser = ["idempotent", "operator_accepted", "prevented", "owner_gone"])]
     posture: Option<String>,
     /// With `committed` and `rejected`, the answer for later callers
     #[arg(long)]

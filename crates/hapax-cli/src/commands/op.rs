@@ -65,6 +65,7 @@ pub(crate) struct Begin {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Step {
     /// As given by begin
+    #[arg(value_parser = id)]
     operation: String,
     /// As given by begin
     token: String,
@@ -230,6 +231,16 @@ pub(super) async fn filled(
         page["next"] = next.into();
     }
     Ok(page)
+}
+
+/// An operation's id; nothing else is worth asking for.
+pub(super) fn id(text: &str) -> Result<String, &'static str> {
+    let is_one = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_one {
+        Ok(text.to_lowercase())
+    } else {
+        Err("an id has 64 hexadecimal digits, as `op begin` and lists show it")
+    }
 }
 
 /// As a query wants it.

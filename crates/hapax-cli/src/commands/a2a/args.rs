@@ -176,7 +176,7 @@ pub(crate) struct Repair {
     #[arg(long)]
     pub(super) lease_id: String,
     /// With requeue, why that is safe: idempotent (the task says so) or operator_accepted (you say so)
-    #[arg(long)]
+    #[arg(long, value_parser = ["idempotent", "operator_accepted"])]
     pub(super) posture: Option<String>,
     /// With force_error, what the sender is told
     #[arg(long)]
