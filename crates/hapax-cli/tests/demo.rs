@@ -65,3 +65,12 @@ fn the_readmes_lines_do_what_they_say() {
     }
     assert_eq!(upstream.count(), 1);
 }
+
+/// A user has a gateway of their own, and its variables in the shell: the demo is about another shop.
+#[test]
+fn the_demo_takes_no_variable_of_the_users_gateway() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    demo.args(["demo", "--orders", "8", "--json"]).env("HAPAX_TENANT", "nonsense").env("HAPAX_STOER", "memory:");
+    let output = demo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -74,6 +74,12 @@ fn spawn(upstream: SocketAddr, address: SocketAddr, place: &std::path::Path) -> 
     command.args(["gateway", "--upstream", &format!("http://{upstream}"), "--listen", &address.to_string()]);
     command.args(["--store", &format!("file:{}", place.join("data").display())]);
     command.arg("--config").arg(place.join("hapax.toml"));
+    // What is set for the user's own gateway is not meant for this one.
+    for (name, _) in std::env::vars_os() {
+        if ["HAPAX_", "IDEMPOTENCY_"].iter().any(|ours| name.to_string_lossy().starts_with(ours)) {
+            command.env_remove(name);
+        }
+    }
     command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     command.spawn().map_err(|error| format!("cannot start the gateway: {error}"))
 }

@@ -75,8 +75,8 @@ impl<'d> Start<'d> {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-        command.current_dir(self.dir.path()).arg("gateway").args(&self.args).envs(self.env.iter().cloned());
+        let mut command = super::command::command(self.dir.path(), &["gateway"]);
+        command.args(&self.args).envs(self.env.iter().cloned());
         if !self.args.iter().any(|arg| arg == "--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
