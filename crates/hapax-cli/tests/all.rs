@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
 mod a2a;
-mod audit_killed;
 mod at_once;
+mod audit_killed;
 mod audit_writers;
 mod bench;
 mod closed_output;

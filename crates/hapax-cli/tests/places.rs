@@ -2,7 +2,7 @@
 
 use crate::support::{
     Daemon, Dir,
-    command::{json, ledger, run, said},
+    command::{command, json, ledger, run, said},
     until,
 };
 use hapax_testkit::Redis;
@@ -28,6 +28,15 @@ fn commands_find_the_ledger_where_the_file_puts_it() {
         let unknown = run(dir.path(), &["explain", operation, "--data", "other"]);
         assert_eq!(unknown.status.code(), Some(7), "{named}: {}", said(&unknown));
     }
+}
+
+/// A flag wins, also over a variable that cannot be used.
+#[test]
+fn a_directory_that_is_named_needs_no_variable() {
+    let dir = Dir::new();
+    ledger(dir.path(), "named");
+    let listed = command(dir.path(), &["op", "list", "--data", "named"]).env("HAPAX_DATA", "").output().unwrap();
+    assert!(listed.status.success(), "{}", said(&listed));
 }
 
 /// The same for a store that several share, and the directory beside it.

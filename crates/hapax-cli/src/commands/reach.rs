@@ -199,7 +199,8 @@ impl Reach {
     /// The flags under which `serve` would have its records in the same place. The file is the same, and so are the variables.
     fn like_serve(&self) -> Result<ServeArgs, Failure> {
         let config = variable("HAPAX_CONFIG")?.map(Into::into);
-        Ok(ServeArgs { config, store: self.store.clone(), ..ServeArgs::default() })
+        let data = self.data.as_deref().and_then(|data| data.to_str()).map(str::to_owned);
+        Ok(ServeArgs { config, store: self.store.clone(), data, ..ServeArgs::default() })
     }
 
     /// What a store's URL says about the directory. A directory that was named by a flag wins over a store in another, unless that
