@@ -292,7 +292,7 @@ fn flags_win_over_variables_and_a_key_without_a_daemon_is_no_hindrance() {
         assert_eq!((&known["state"], &known["version"]), (&Value::from("in_doubt"), &quick["fence"]), "{known}");
     }
     let listed = said(&run(&dir.0, &["doubt", "list"]));
-    assert!(listed.contains("ago)") && listed.contains("process ") && listed.contains("doubt resolve"), "{listed}");
+    assert!(listed.contains("ago)") && listed.contains("local (uid ") && listed.contains("doubt resolve"), "{listed}");
     // What a verb does not take is refused, and not dropped.
     let dropped = run(&dir.0, &["op", "renew", id, quick["token"].as_str().unwrap(), "--body", "x"]);
     assert_eq!(dropped.status.code(), Some(2), "{}", said(&dropped));
