@@ -29,17 +29,21 @@ fn reload(dir: &Dir, gateway: &Gateway, text: &str) {
 }
 
 fn pay(gateway: &Gateway, key: &str) -> Answer {
-    let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
-    Conn::to(gateway.address).send(request("POST", "/pay/7", &headers, "{}")).answer()
+    pay_as(gateway, "one", key, "{}")
+}
+
+fn pay_as(gateway: &Gateway, who: &str, key: &str, body: &str) -> Answer {
+    let who = format!("Bearer {who}");
+    let headers = [("Idempotency-Key", key), ("Authorization", &who), ("Content-Type", "application/json")];
+    Conn::to(gateway.address).send(request("POST", "/pay/7", &headers, body)).answer()
 }
 
 /// What may stand in the file, and give the same request another name.
-const FILES: [&str; 6] = [
+const FILES: [&str; 5] = [
     "",
     "[[route]]\nmatch = \"POST /pay/{number}\"\n",
     "[[route]]\nmatch = \"POST /pay/{number}\"\nsurface = \"payments\"\n",
-    "tenant = \"fixed:acme\"\n",
-    "cookies = [\"session\"]\n[surface.http]\npreset = \"stripe\"\n",
+    "[surface.http]\npreset = \"stripe\"\n",
     "[[route]]\nmatch = \"POST /pay/7\"\n",
 ];
 
@@ -96,6 +100,47 @@ fn what_is_under_way_during_a_reload_is_not_begun_again() {
         });
         assert_eq!(upstream.count(), 1, "{after:?}");
     }
+}
+
+/// All customers were one tenant, by mistake, and the file is put right. What was done for one of them is not done again, and is
+/// shown to nobody any more: whose it was nobody can say. Who asks for something else is served.
+#[test]
+fn when_tenants_come_to_be_told_apart_nobody_is_shown_what_was_anybodys() {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let upstream = Upstream::new(move |_, number, _| {
+        if number == 1 {
+            let _ = wait.lock().unwrap().recv_timeout(Duration::from_secs(20));
+        }
+        Reply::json(201, &format!("{{\"secret of charge\":{number}}}"))
+    });
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).file(&file(&upstream, "tenant = \"fixed:all\"\n")).go();
+    assert_eq!(pay(&gateway, "done").status, 201);
+    thread::scope(|scope| {
+        let under_way = scope.spawn(|| pay(&gateway, "under-way"));
+        until("the second charge to be under way", || upstream.count() == 2);
+        reload(&dir, &gateway, &file(&upstream, ""));
+        for who in ["one", "two"] {
+            let told = pay_as(&gateway, who, "done", "{}");
+            assert!(
+                told.status == 409 && told.says("already_completed") && told.says("not run again"),
+                "{}",
+                told.text()
+            );
+            let told = pay_as(&gateway, who, "under-way", "{}");
+            assert!(told.status == 409 && told.says("in_flight"), "{}", told.text());
+        }
+        go.send(()).unwrap();
+        assert_eq!(under_way.join().unwrap().status, 201);
+    });
+    for key in ["done", "under-way"] {
+        let told = pay_as(&gateway, "two", key, "{}");
+        assert!(told.status == 409 && !told.text().contains("secret"), "{}", told.text());
+        // Their own charge, under a key that somebody else happened to use.
+        assert_eq!(pay_as(&gateway, "two", key, "{\"mine\":true}").status, 201);
+    }
+    assert_eq!(upstream.count(), 4);
 }
 
 /// The file changes to and fro while ten at a time ask for the same: at every moment some have been named by the old routes and not

@@ -23,7 +23,7 @@ use crate::{
     response_body::{Gathered, gather},
     resumed::Resumed,
     route::Route,
-    routing::by_other_names,
+    routing::{OtherName, by_other_names},
     setup::Setup,
     upstream_request::{leaves_it_clean, upstream_request},
 };
@@ -54,7 +54,7 @@ pub(crate) struct Held {
 pub(crate) async fn run(execution: Execution) -> Response<Out> {
     let Execution { gateway, mut head, asking, account, route, setup, peer, held } = execution;
     let (body, withheld) = (asking.body().clone(), asking.withheld());
-    let mut others = by_other_names(&setup.earlier, &head, &body, peer, asking.operation());
+    let mut others = by_other_names(&setup, &head, &body, peer, asking.operation());
     for other in &mut others {
         if let Peek::Answer(answer) = other.peek(&head).await {
             return answer.map(Out::whole);
@@ -72,7 +72,7 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
         }
         // Who has begun under another name looks after that, as this one does: so one of them sees the other.
         Begin::Run(running) => {
-            let other = taken_by(&mut others).await;
+            let other = taken_by(&mut others, &head).await;
             if other.is_none() && gateway.is_in_force(&setup) {
                 Ok(running)
             } else {
@@ -133,9 +133,9 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
 }
 
 /// The first that somebody has begun.
-async fn taken_by(others: &mut Vec<Asking>) -> Option<Asking> {
+async fn taken_by(others: &mut Vec<OtherName>, head: &request::Parts) -> Option<OtherName> {
     for place in 0..others.len() {
-        if !others.get(place)?.is_free().await {
+        if !others.get_mut(place)?.is_free(head).await {
             return Some(others.swap_remove(place));
         }
     }
@@ -143,7 +143,7 @@ async fn taken_by(others: &mut Vec<Asking>) -> Option<Asking> {
 }
 
 /// What became of a request that was begun under another name.
-async fn told_by(mut other: Asking, head: &request::Parts, route: &Route) -> hapax_http::Answer {
+async fn told_by(mut other: OtherName, head: &request::Parts, route: &Route) -> hapax_http::Answer {
     match other.peek(head).await {
         Peek::Answer(answer) => answer,
         // It was given back meanwhile.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hapax_core::{Id, identity::Tenant};
 use hapax_engine::{SystemWallClock, WallClock as _};
-use hapax_http::{ActivityOf, Asked, Asking, Caller, Look};
+use hapax_http::{ActivityOf, Asked, Asking, Caller, Look, Peek};
 use http::{Method, Uri, request};
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     outbound::{Account, Pool},
     path,
     route::Route,
+    setup::Setup,
     tenant::Whose,
 };
 
@@ -25,6 +26,8 @@ pub(crate) struct Routing {
     /// Fixed places outside, by name.
     pub(crate) egress: Vec<(String, Arc<Route>)>,
     pub(crate) whose: Whose,
+    /// How tenants are told apart, in so far as it says who sees what.
+    pub(crate) apart: Box<str>,
 }
 
 /// Where outbound calls are addressed to.
@@ -85,6 +88,7 @@ impl Routing {
             otherwise: was(&self.otherwise),
             egress: self.egress.iter().map(|(name, route)| (name.clone(), was(route))).collect(),
             whose: self.whose.clone(),
+            apart: self.apart.clone(),
         }
     }
 
@@ -103,19 +107,41 @@ pub(crate) fn caller(route: &Route, tenant: Tenant, head: &request::Parts, activ
     }
 }
 
+/// A request by another name that it had.
+pub(crate) struct OtherName {
+    asking: Asking,
+    /// Whether tenants were told apart as they are now. If not, several callers of now may have been one tenant then.
+    same_tenants: bool,
+}
+
+impl OtherName {
+    /// Whether nobody has begun it, without waiting for anybody.
+    pub(crate) async fn is_free(&mut self, head: &request::Parts) -> bool {
+        if self.same_tenants {
+            return self.asking.is_free().await;
+        }
+        matches!(self.asking.peek_unseen(head).await, Peek::Begin)
+    }
+
+    pub(crate) async fn peek(&mut self, head: &request::Parts) -> Peek {
+        if self.same_tenants { self.asking.peek(head).await } else { self.asking.peek_unseen(head).await }
+    }
+}
+
 /// A request by the other names that it had before: what was begun under one of them is not begun again.
 pub(crate) fn by_other_names(
-    earlier: &[Arc<Routing>],
+    setup: &Setup,
     head: &request::Parts,
     body: &Bytes,
     peer: Peer,
     name: Id,
-) -> Vec<Asking> {
-    let mut others: Vec<Asking> = Vec::new();
-    for routing in earlier {
+) -> Vec<OtherName> {
+    let mut others: Vec<OtherName> = Vec::new();
+    for routing in &setup.earlier {
         let Some((_, _, asking)) = routing.question(head, body, peer) else { continue };
-        if asking.operation() != name && others.iter().all(|other| other.operation() != asking.operation()) {
-            others.push(*asking);
+        let known = |other: &OtherName| other.asking.operation() == asking.operation();
+        if asking.operation() != name && !others.iter().any(known) {
+            others.push(OtherName { asking: *asking, same_tenants: routing.apart == setup.routing.apart });
         }
     }
     others

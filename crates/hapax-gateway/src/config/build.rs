@@ -127,7 +127,13 @@ impl Config {
             outside: None,
         };
         Ok(Setup {
-            routing: Arc::new(Routing { routes, otherwise: Arc::new(otherwise), egress, whose }),
+            routing: Arc::new(Routing {
+                routes,
+                otherwise: Arc::new(otherwise),
+                egress,
+                whose,
+                apart: format!("{:?}", (&self.tenant, &self.cookies, &self.issuer, &self.audience)).into(),
+            }),
             earlier: Vec::new(),
             forwarder,
             pacing: Pacing { pause: self.limits.body_pause, body: self.limits.body },

@@ -167,6 +167,23 @@ impl Asking {
         self.at_hand.is_none() && matches!(self.call.clone().wait(Wait::No).peek().await, Ok(None))
     }
 
+    /// As [`Asking::peek`] for somebody who must not see the answer: it waits for nobody, and of what was done it says only that it
+    /// was. Another request under the same key is not this one, and nothing is said of it.
+    pub async fn peek_unseen(&mut self, head: &request::Parts) -> Peek {
+        let begun = match self.at_hand.take() {
+            Some(replayed) => Ok(Some(Begun::Replay(replayed))),
+            None => self.call.clone().wait(Wait::No).peek().await,
+        };
+        match begun {
+            Ok(Some(Begun::Told(Verdict::Mismatch)) | None) => Peek::Begin,
+            Ok(Some(Begun::Replay(_) | Begun::JoinedFailure(_))) => {
+                Peek::Answer(self.guard.done_unseen(self.operation))
+            }
+            Ok(Some(begun)) => Peek::Answer(self.told(head, begun).await),
+            Err(error) => Peek::Answer(self.guard.unavailable(&error, Some(self.operation))),
+        }
+    }
+
     /// Whether nothing is recorded under its key, so that no effect can have happened: for whoever could not even begin.
     pub async fn is_unused(&self) -> bool {
         self.call.is_unused().await

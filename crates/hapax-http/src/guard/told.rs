@@ -110,6 +110,13 @@ impl Guard {
         self.problem(&Problem::new(Code::NotAuthorized, NextStep::AskOperator, detail).about(operation))
     }
 
+    /// It was done, and whether for this caller nobody can say any more.
+    pub(super) fn done_unseen(&self, operation: Id) -> Answer {
+        let detail = "a request like this one was completed under this idempotency key when callers were told apart otherwise, so its \
+                      answer is not shown; it was not run again. Whoever runs the service can say what became of it";
+        self.problem(&Problem::new(Code::AlreadyCompleted, NextStep::AskOperator, detail).about(operation))
+    }
+
     /// There is an answer, and nobody can say right now whether this caller may see it.
     pub(super) fn not_asked(&self, operation: Id) -> Answer {
         let detail = "whether this caller may see the recorded answer cannot be found out right now; send the request \
