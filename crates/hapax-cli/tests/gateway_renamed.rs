@@ -102,6 +102,47 @@ fn what_is_under_way_during_a_reload_is_not_begun_again() {
     }
 }
 
+/// The file is read again and again, and says the same: that pushes nothing out of memory.
+#[test]
+fn reloads_that_change_nothing_are_not_counted() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).file(&file(&upstream, FILES[0])).go();
+    assert_eq!(pay(&gateway, "k").status, 201);
+    for _ in 0..4 {
+        for text in &FILES[1..3] {
+            reload(&dir, &gateway, &file(&upstream, text));
+        }
+    }
+    for _ in 0..6 {
+        reload(&dir, &gateway, &file(&upstream, FILES[2]));
+    }
+    assert!(pay(&gateway, "k").is_replay());
+    assert_eq!(upstream.count(), 1);
+}
+
+/// A charge that was turned away for now is tried again after a reload: under the name that it had, as its second attempt, so that a
+/// provider downstream is sent one key for both.
+#[test]
+fn what_may_be_tried_again_is_tried_under_the_name_that_it_had() {
+    let upstream = Upstream::new(|_, number, _| Reply::json(if number == 0 { 503 } else { 201 }, "{}"));
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).file(&file(&upstream, FILES[0])).go();
+    assert_eq!(pay(&gateway, "k").status, 503);
+    reload(&dir, &gateway, &file(&upstream, FILES[1]));
+    assert_eq!(pay(&gateway, "k").status, 201);
+    let listed = std::process::Command::new(env!("CARGO_BIN_EXE_hapax"))
+        .current_dir(dir.path())
+        .args(["op", "list", "--json"])
+        .output()
+        .unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let items = listed["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1, "{listed}");
+    assert_eq!((&items[0]["attempt"], &items[0]["state"]), (&2.into(), &"committed".into()), "{listed}");
+    assert!(pay(&gateway, "k").is_replay());
+}
+
 /// All customers were one tenant, by mistake, and the file is put right. What was done for one of them is not done again, and is
 /// shown to nobody any more: whose it was nobody can say. Who asks for something else is served.
 #[test]

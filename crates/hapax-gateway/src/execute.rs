@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hapax_core::Millis;
+use hapax_core::{Millis, identity::Tenant};
 use hapax_engine::in_place;
 use hapax_http::{Asking, Begin, Code, NextStep, Peek, Problem, Running, is_stream};
 use http::{Response, Version, request, response};
@@ -23,7 +23,7 @@ use crate::{
     response_body::{Gathered, gather},
     resumed::Resumed,
     route::Route,
-    routing::{OtherName, by_other_names},
+    routing::{OtherName, Question, by_other_names},
     setup::Setup,
     upstream_request::{leaves_it_clean, upstream_request},
 };
@@ -32,8 +32,7 @@ pub(crate) struct Execution {
     pub(crate) gateway: Gateway,
     pub(crate) head: request::Parts,
     pub(crate) asking: Box<Asking>,
-    /// Whose places with the upstream it takes.
-    pub(crate) account: Account,
+    pub(crate) tenant: Tenant,
     pub(crate) route: Arc<Route>,
     pub(crate) setup: Arc<Setup>,
     pub(crate) peer: Peer,
@@ -52,15 +51,22 @@ pub(crate) struct Held {
 }
 
 pub(crate) async fn run(execution: Execution) -> Response<Out> {
-    let Execution { gateway, mut head, asking, account, route, setup, peer, held } = execution;
-    let (body, withheld) = (asking.body().clone(), asking.withheld());
-    let mut others = by_other_names(&setup, &head, &body, peer, asking.operation());
-    for other in &mut others {
+    let Execution { gateway, mut head, mut asking, tenant, route, setup, peer, held } = execution;
+    // Whose places with the upstream it takes.
+    let account = setup.routing.whose.account_of(&tenant);
+    let body = asking.body().clone();
+    let mut others = by_other_names(&setup, &route, &head, &body, (peer, &tenant), asking.operation());
+    for place in 0..others.len() {
+        let Some(other) = others.get_mut(place) else { break };
         if let Peek::Answer(answer) = other.peek(&head).await {
             return answer.map(Out::whole);
         }
+        if other.goes_on().await {
+            std::mem::swap(&mut other.asking, &mut asking);
+        }
     }
-    let (taken, begun) = match begin(asking, &head, &route, &account).await {
+    let (withheld, alone) = (asking.withheld(), others.is_empty());
+    let (taken, begun) = match begin(asking, &head, &route, &account, alone).await {
         Ok(begun) => begun,
         Err(answer) => return answer.map(Out::whole),
     };
@@ -91,7 +97,7 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
     }
     let Some(mut request) = upstream_request(head, Out::whole(body), &route, &setup.forwarder, peer) else {
         route.pool.give_back(taken);
-        let unused = begun.as_ref().is_ok_and(Running::is_first);
+        let unused = alone && begun.as_ref().is_ok_and(Running::is_first);
         if let Ok(running) = begun {
             running.no_effect().await;
         }
@@ -164,15 +170,16 @@ struct Renamed {
 /// From the start, as the routes in force have it.
 fn begun_anew(renamed: Renamed) -> Pin<Box<dyn Future<Output = Response<Out>> + Send>> {
     Box::pin(async move {
-        let Renamed { gateway, head, body, route, peer, held } = renamed;
+        let Renamed { gateway, mut head, body, route, peer, held } = renamed;
+        head.extensions.insert(peer);
         let setup = gateway.setup();
-        let Some((route, account, mut asking)) = setup.routing.question(&head, &body, peer) else {
+        let Some(Question { route, tenant, mut asking }) = setup.routing.question(&head, &body, peer, None) else {
             return changed(&route).map(Out::whole);
         };
         if let Peek::Answer(answer) = asking.peek(&head).await {
             return answer.map(Out::whole);
         }
-        run(Execution { gateway, head, asking, account, route, setup, peer, held }).await
+        run(Execution { gateway, head, asking, tenant, route, setup, peer, held }).await
     })
 }
 
@@ -207,11 +214,12 @@ async fn begin(
     head: &request::Parts,
     route: &Route,
     account: &Account,
+    alone: bool,
 ) -> Result<(Taken, Begin), hapax_http::Answer> {
     for _ in 0..ROUNDS {
         let taken = match route.pool.take(account).await {
             Ok(taken) => taken,
-            Err(failure) => return Err(not_asked(route, &failure, asking.is_unused().await)),
+            Err(failure) => return Err(not_asked(route, &failure, alone && asking.is_unused().await)),
         };
         asking = match asking.begin_at_once(head).await {
             Ok(begun) => return Ok((taken, begun)),
@@ -224,7 +232,7 @@ async fn begin(
     }
     match route.pool.take(account).await {
         Ok(taken) => Ok((taken, asking.begin(head).await)),
-        Err(failure) => Err(not_asked(route, &failure, asking.is_unused().await)),
+        Err(failure) => Err(not_asked(route, &failure, alone && asking.is_unused().await)),
     }
 }
 

@@ -86,14 +86,15 @@ impl Gateway {
     /// Puts another setup in force, and with it what it was built for: no request takes up the one without the other.
     /// Requests under way keep what they began with.
     ///
-    /// Under other routes, surfaces or tenants a request has another name. What was begun under the one it had is still
+    /// Where that fails, all stays as it was. Under other routes, surfaces or tenants a request has another name. What was begun under the one it had is still
     /// known, so that a retry finds it.
-    pub fn reload(&self, mut setup: Setup, and: impl FnOnce()) {
+    pub fn reload<E>(&self, mut setup: Setup, and: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         setup.trouble.tell_to(&self.shared.tell);
         let mut current = self.shared.setup.write();
         setup.follow(&current);
-        and();
+        and()?;
         *current = Arc::new(setup);
+        Ok(())
     }
 
     #[must_use]
@@ -163,11 +164,10 @@ impl Gateway {
             }
             Err(unread) => return unreadable(&route.guard, unread.why).map(Out::whole),
         };
-        if route.reauthorizes {
+        if route.reauthorizes || !setup.earlier.is_empty() {
             head.extensions.insert(peer);
         }
-        let account = setup.routing.whose.account_of(&tenant);
-        let caller = routing::caller(route, tenant, &head, activity);
+        let caller = routing::caller(route, tenant.clone(), &head, activity);
         let mut asking = match route.guard.ask(&head, read.bytes, &caller) {
             Asked::Ask(asking) => asking,
             Asked::Answer(answer) => return answer.map(Out::whole),
@@ -179,7 +179,7 @@ impl Gateway {
         let Ok(place) = answering.place() else { return crowded(&route.guard).map(Out::whole) };
         let held = Held { _working: self.shared.live.working(), _place: place, _taking: read.taking };
         let (gateway, route, setup) = (self.clone(), Arc::clone(route), Arc::clone(&setup));
-        let execution = Execution { gateway, head, asking, account, route, setup, peer, held };
+        let execution = Execution { gateway, head, asking, tenant, route, setup, peer, held };
         Outlive::new(|| execute::run(execution)).await
     }
 }

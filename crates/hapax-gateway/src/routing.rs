@@ -8,14 +8,7 @@ use hapax_engine::{SystemWallClock, WallClock as _};
 use hapax_http::{ActivityOf, Asked, Asking, Caller, Look, Peek};
 use http::{Method, Uri, request};
 
-use crate::{
-    inbound::Peer,
-    outbound::{Account, Pool},
-    path,
-    route::Route,
-    setup::Setup,
-    tenant::Whose,
-};
+use crate::{inbound::Peer, outbound::Pool, path, route::Route, setup::Setup, tenant::Whose};
 
 #[derive(Debug)]
 pub(crate) struct Routing {
@@ -28,6 +21,8 @@ pub(crate) struct Routing {
     pub(crate) whose: Whose,
     /// How tenants are told apart, in so far as it says who sees what.
     pub(crate) apart: Box<str>,
+    /// All that gives requests their names.
+    pub(crate) names: Box<str>,
 }
 
 /// Where outbound calls are addressed to.
@@ -59,23 +54,27 @@ impl Routing {
         self.whose.tenant(&head.headers, &head.uri, peer, SystemWallClock.now().0 / 1_000)
     }
 
-    /// The question that a whole request is here; none: it is not protected here, or is refused.
+    /// The question that a whole request is here; none: it is not protected here, or is refused. `tenant`: whose it is, where that is
+    /// known already.
     pub(crate) fn question(
         &self,
         head: &request::Parts,
         body: &Bytes,
         peer: Peer,
-    ) -> Option<(Arc<Route>, Account, Box<Asking>)> {
+        tenant: Option<&Tenant>,
+    ) -> Option<Question> {
         let route = self.route(&head.method, &head.uri).filter(|route| route.protect)?;
         let activity = route.activity(head).ok()?;
         if activity.is_none() && route.guard.look(head) == Look::Pass {
             return None;
         }
-        let tenant = self.tenant(head, peer).ok()?;
-        let account = self.whose.account_of(&tenant);
-        let caller = caller(route, tenant, head, activity);
+        let tenant = match tenant {
+            Some(tenant) => tenant.clone(),
+            None => self.tenant(head, peer).ok()?,
+        };
+        let caller = caller(route, tenant.clone(), head, activity);
         match route.guard.ask(head, body.clone(), &caller) {
-            Asked::Ask(asking) => Some((Arc::clone(route), account, asking)),
+            Asked::Ask(asking) => Some(Question { route: Arc::clone(route), tenant, asking }),
             Asked::Pass(_) | Asked::Answer(_) => None,
         }
     }
@@ -89,6 +88,7 @@ impl Routing {
             egress: self.egress.iter().map(|(name, route)| (name.clone(), was(route))).collect(),
             whose: self.whose.clone(),
             apart: self.apart.clone(),
+            names: self.names.clone(),
         }
     }
 
@@ -107,41 +107,58 @@ pub(crate) fn caller(route: &Route, tenant: Tenant, head: &request::Parts, activ
     }
 }
 
+/// A request as one routing has it.
+pub(crate) struct Question {
+    pub(crate) route: Arc<Route>,
+    pub(crate) tenant: Tenant,
+    pub(crate) asking: Box<Asking>,
+}
+
 /// A request by another name that it had.
 pub(crate) struct OtherName {
-    asking: Asking,
-    /// Whether tenants were told apart as they are now. If not, several callers of now may have been one tenant then.
-    same_tenants: bool,
+    pub(crate) asking: Box<Asking>,
+    /// Whether its answer may be shown: tenants were told apart as they are now, and nobody is asked now who was not asked then. If not,
+    /// several callers of now may have been one then.
+    pub(crate) shown: bool,
 }
 
 impl OtherName {
     /// Whether nobody has begun it, without waiting for anybody.
     pub(crate) async fn is_free(&mut self, head: &request::Parts) -> bool {
-        if self.same_tenants {
+        if self.shown {
             return self.asking.is_free().await;
         }
         matches!(self.asking.peek_unseen(head).await, Peek::Begin)
     }
 
     pub(crate) async fn peek(&mut self, head: &request::Parts) -> Peek {
-        if self.same_tenants { self.asking.peek(head).await } else { self.asking.peek_unseen(head).await }
+        if self.shown { self.asking.peek(head).await } else { self.asking.peek_unseen(head).await }
+    }
+
+    /// Whether it was run under this name and may be run again: then under the same name, so that whoever is sent our key is sent the
+    /// same one.
+    pub(crate) async fn goes_on(&self) -> bool {
+        self.shown && !self.asking.is_unused().await
     }
 }
 
 /// A request by the other names that it had before: what was begun under one of them is not begun again.
 pub(crate) fn by_other_names(
     setup: &Setup,
+    route: &Route,
     head: &request::Parts,
     body: &Bytes,
-    peer: Peer,
+    (peer, tenant): (Peer, &Tenant),
     name: Id,
 ) -> Vec<OtherName> {
     let mut others: Vec<OtherName> = Vec::new();
     for routing in &setup.earlier {
-        let Some((_, _, asking)) = routing.question(head, body, peer) else { continue };
-        let known = |other: &OtherName| other.asking.operation() == asking.operation();
-        if asking.operation() != name && !others.iter().any(known) {
-            others.push(OtherName { asking: *asking, same_tenants: routing.apart == setup.routing.apart });
+        let same_tenants = routing.apart == setup.routing.apart;
+        let Some(then) = routing.question(head, body, peer, Some(tenant).filter(|_| same_tenants)) else { continue };
+        let known = |other: &OtherName| other.asking.operation() == then.asking.operation();
+        if then.asking.operation() != name && !others.iter().any(known) {
+            let shown = same_tenants && (then.route.reauthorizes || !route.reauthorizes);
+            others.push(OtherName { asking: then.asking, shown });
         }
     }
     others

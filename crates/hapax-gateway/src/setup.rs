@@ -47,6 +47,14 @@ impl Setup {
     /// Takes the place of another. To be called before the policies of the other go out of force.
     pub(crate) fn follow(&mut self, before: &Self) {
         let latest = Arc::new(before.routing.as_it_was());
-        self.earlier = std::iter::once(latest).chain(before.earlier.iter().cloned()).take(EARLIER).collect();
+        let mut earlier: Vec<Arc<Routing>> = Vec::new();
+        for routing in std::iter::once(&latest).chain(&before.earlier) {
+            // What names requests as this one does, or as one that is listed, needs no place of its own.
+            let known = |other: &Routing| other.names == routing.names;
+            if earlier.len() < EARLIER && !known(&self.routing) && !earlier.iter().any(|other| known(other)) {
+                earlier.push(Arc::clone(routing));
+            }
+        }
+        self.earlier = earlier;
     }
 }

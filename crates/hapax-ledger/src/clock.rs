@@ -144,7 +144,10 @@ impl StoreTime {
         let least = least(last, kept, since_boot);
         let anchor = match least {
             None => wall,
-            Some(least) => wall.clamp(least.0, last.map_or(least, |last| last.plus(MOST_AHEAD)).max(least).0),
+            Some(least) => match last {
+                None => wall.max(least.0),
+                Some(last) => wall.clamp(least.0, last.plus(MOST_AHEAD).max(least).0),
+            },
         };
         let hands = since_boot.map(|at| Hands { at, stamp: Stamp(anchor) });
         let monotonic_at_anchor = clock.monotonic_ms();
@@ -198,7 +201,9 @@ impl StoreTime {
 fn least(last: Option<Stamp>, kept: Option<Hands>, since_boot: Option<SinceBoot>) -> Option<Stamp> {
     let Some(now) = since_boot else { return last };
     let went_on = kept.filter(|kept| kept.at.boot == now.boot).and_then(|kept| {
-        let passed = now.ms.checked_sub(kept.at.ms)?;
+        // A count that is so far ahead is another's, such as a container's with an offset of its own; or all that was told in so long a
+        // time has become durable, but for the last seconds.
+        let passed = now.ms.checked_sub(kept.at.ms).filter(|passed| *passed <= MOST_AHEAD.0)?;
         // Both counts were cut to whole milliseconds.
         Some(kept.stamp.plus(Millis(passed)).plus(Millis(1)))
     });

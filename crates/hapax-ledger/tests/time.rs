@@ -156,6 +156,23 @@ fn a_count_that_cannot_be_believed_is_not() {
     }
 }
 
+/// The first open came before the wall clock was set, and nothing was written: the next one follows the wall clock ahead, and
+/// still goes back behind nothing that was told.
+#[test]
+fn an_empty_ledger_follows_the_wall_clock_ahead() {
+    let disk = RecordingDisk::default();
+    drop(Stepped::open(on(&disk, &ManualClock::booted(1_000, 1, 500))).unwrap());
+    disk.forget_lock();
+    let set = Stepped::open(on(&disk, &ManualClock::booted(START_MS, 1, 900))).unwrap().ledger.now().unwrap();
+    assert!(set.0 >= START_MS, "{set:?}");
+    disk.forget_lock();
+    // Another machine's count, or one with an offset of its own, does not carry the time years ahead.
+    let years = 3 * YEAR_MS;
+    let later =
+        Stepped::open(on(&disk, &ManualClock::booted(START_MS + 1_000, 1, years))).unwrap().ledger.now().unwrap();
+    assert!(later >= set && later.0 < START_MS + 60_000, "{later:?}");
+}
+
 enum Damage {
     Lost,
     Flipped,

@@ -115,6 +115,9 @@ fn reloaded(
     hapax_server::fit_for_queue(&effective.policies)?;
     let setup = running.prepare(&effective, &effective.policies, engine)?;
     books.policies(&effective.policies, actor)?;
-    running.reload(setup, || engine.reload(effective.policies));
+    running.reload(setup, || {
+        engine.reload(effective.policies);
+        Ok::<(), Failure>(())
+    })?;
     Ok(waiting)
 }

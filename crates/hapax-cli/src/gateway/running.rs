@@ -73,8 +73,8 @@ impl Running {
     }
 
     /// Puts routes in force, and with them what is given: nobody meets the one without the other.
-    pub(crate) fn reload(&self, setup: Setup, and: impl FnOnce()) {
-        self.gateway.reload(setup, and);
+    pub(crate) fn reload<E>(&self, setup: Setup, and: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        self.gateway.reload(setup, and)
     }
 
     /// No new work from here on.

@@ -108,6 +108,10 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Some(tracer) = tracer {
         builder = builder.tracer(tracer);
     }
+    if beside.is_some() {
+        // Policies give requests their names at the gateway: they change with its routes, or not at all.
+        builder = builder.policies_by_file();
+    }
     let (reloader, mut asked) = hapax_server::reloads();
     let server = builder.reloader(reloader).build()?;
     let exporting = exporter.map(|exporter| tokio::spawn(exporter.run()));
@@ -326,13 +330,11 @@ fn reloaded(
     hapax_server::fit_for_queue(&settings.policies)?;
     let wanted = gateway::wanted(args, settings.get("store"))?;
     let setup = gateway::prepare(gateway, wanted, &settings.policies, engine)?;
-    let mut done = Ok(());
-    let policies_and_keys = || done = server.reload(auth, key_file, settings.policies, actor);
+    let policies_and_keys = || server.reload(auth, key_file, settings.policies, actor);
     match gateway.zip(setup) {
-        Some((gateway, setup)) => gateway.running.reload(setup, policies_and_keys),
-        None => policies_and_keys(),
+        Some((gateway, setup)) => gateway.running.reload(setup, policies_and_keys)?,
+        None => policies_and_keys()?,
     }
-    done?;
     Ok(waiting)
 }
 

@@ -126,13 +126,19 @@ impl Config {
             prefix: String::new(),
             outside: None,
         };
+        let apart = format!("{:?}", (&self.tenant, &self.cookies, &self.issuer, &self.audience));
+        let mut revisions: Vec<_> =
+            policies.iter().map(|(surface, policy)| (surface.as_str(), policy.revision)).collect();
+        revisions.sort_unstable();
+        let revisions = (policies.standard().revision, revisions);
         Ok(Setup {
             routing: Arc::new(Routing {
                 routes,
                 otherwise: Arc::new(otherwise),
                 egress,
                 whose,
-                apart: format!("{:?}", (&self.tenant, &self.cookies, &self.issuer, &self.audience)).into(),
+                apart: apart.as_str().into(),
+                names: format!("{apart} {:?} {:?} {revisions:?}", self.routes, self.egress).into(),
             }),
             earlier: Vec::new(),
             forwarder,
