@@ -61,14 +61,12 @@ pub(crate) fn is_url(url: &str) -> Result<(), Failure> {
 /// What is wrong with the URL is for whoever wrote it; the rest may be the server's.
 pub(crate) fn not_opened(url: &str, error: &StoreUrlError) -> Failure {
     let (url, why) = (shown(url), error.to_string());
-    let is_the_url = ["[HX0130]", "[HX0100]"].iter().any(|code| why.ends_with(code));
-    if is_the_url { Failure::StoreUrl { url, why } } else { Failure::SharedStore { url, why } }
+    if error.is_of_the_url() { Failure::StoreUrl { url, why } } else { Failure::SharedStore { url, why } }
 }
 
 /// A directory that is to be read: one that is mistyped, or somebody else's, is not made a ledger on the way.
 pub(crate) fn is_ledger(path: &Path) -> Result<(), Failure> {
-    // The file that makes a directory a ledger.
-    if path.join("ledger").is_file() {
+    if hapax::ledger::is_ledger(path) {
         return Ok(());
     }
     let why =
@@ -80,8 +78,8 @@ pub(crate) fn is_ledger(path: &Path) -> Result<(), Failure> {
 pub(crate) fn may_be_ledger(path: &Path) -> Result<(), Failure> {
     let ours = |name: &std::ffi::OsStr| {
         let name = name.to_string_lossy();
-        let begins = ["secret", "lock", "admin", "spare", "bodies", "audit", "ledger"];
-        begins.iter().any(|begin| name.starts_with(begin)) || name.ends_with(".seg")
+        let beside = ["secret", "admin", "audit"].iter().any(|begin| name.starts_with(begin));
+        beside || hapax::ledger::is_name_of_a_file(&name)
     };
     let entries = fs::read_dir(path).map_err(|error| Failure::Data { path: path.to_owned(), error })?;
     let foreign = entries.flatten().any(|entry| !ours(&entry.file_name()));

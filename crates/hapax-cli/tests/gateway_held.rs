@@ -3,32 +3,17 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-use std::sync::{Arc, Mutex, mpsc};
-
 use crate::support::{
-    Conn, Dir, Reply, Start, Upstream, get,
+    Conn, Dir, Start, Upstream, get,
     http2::{HEADERS, Http2, RST_STREAM, ask, frame},
     post, request, until,
 };
-
-/// An upstream that answers when the test lets it; other paths at once.
-fn held() -> (Upstream, mpsc::Sender<()>) {
-    let (go, wait) = mpsc::channel::<()>();
-    let wait = Arc::new(Mutex::new(wait));
-    let upstream = Upstream::new(move |asked, number, _| {
-        if asked.path.starts_with("/slow") {
-            let _ = wait.lock().unwrap().recv();
-        }
-        Reply::json(201, &format!("{{\"charge\":{number}}}"))
-    });
-    (upstream, go)
-}
 
 /// A client opens a stream, waits until its payment is under way, and resets the stream; the payment goes on. Streams that
 /// were reset count for nothing in HTTP/2, so one connection could have any number of payments under way.
 #[test]
 fn work_of_streams_that_were_reset_counts_for_their_connection() {
-    let (upstream, go) = held();
+    let (upstream, go) = Upstream::held();
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).file("[limits]\nstreams = 4\n").go();
     let mut conn = Http2::to(gateway.address, &[]);
@@ -107,7 +92,7 @@ fn bodies_take_no_more_memory_than_they_may_all_together() {
 /// meanwhile, or the ten that there are would be taken for as long as anybody waits.
 #[test]
 fn waiting_for_an_answer_holds_no_connection() {
-    let (upstream, go) = held();
+    let (upstream, go) = Upstream::held();
     let dir = Dir::new();
     let file = format!(
         "[upstream.default]\nurl = \"http://{}\"\nconnections = 10\nrequests_per_tenant = 10\n[default]\non_in_flight = {{ wait = \"120s\" }}\n",

@@ -2,22 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-use std::sync::{Arc, Mutex, mpsc};
-
 use crate::support::{Answer, Conn, Dir, Reply, Start, Upstream, post, request, until};
-
-/// An upstream that answers when the test lets it.
-fn held() -> (Upstream, mpsc::Sender<()>) {
-    let (go, wait) = mpsc::channel::<()>();
-    let wait = Arc::new(Mutex::new(wait));
-    let upstream = Upstream::new(move |asked, number, _| {
-        if asked.path.starts_with("/slow") {
-            let _ = wait.lock().unwrap().recv();
-        }
-        Reply::json(201, &format!("{{\"charge\":{number}}}"))
-    });
-    (upstream, go)
-}
 
 fn pay(key: &str) -> String {
     let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
@@ -27,7 +12,7 @@ fn pay(key: &str) -> String {
 /// The client gives up waiting. Its payment goes through all the same, and its retry gets the answer.
 #[test]
 fn a_client_that_leaves_does_not_take_its_payment_along() {
-    let (upstream, go) = held();
+    let (upstream, go) = Upstream::held();
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     let mut conn = Conn::to(gateway.address);
@@ -48,7 +33,7 @@ fn a_client_that_leaves_does_not_take_its_payment_along() {
 /// was answered before is answered again.
 #[test]
 fn a_gateway_that_is_killed_forgets_nothing_and_repeats_nothing() {
-    let (upstream, go) = held();
+    let (upstream, go) = Upstream::held();
     let dir = Dir::new();
     let file = "[default]\nlease = \"1s\"\n";
     let start = || Start::at(&dir).file(file).upstream(upstream.address).go();
@@ -155,7 +140,7 @@ fn come_back(address: std::net::SocketAddr, key: &str) -> bool {
 /// The order to stop comes while a payment is under way: no new work is taken, the payment is finished and answered.
 #[test]
 fn stopping_finishes_what_is_under_way() {
-    let (upstream, go) = held();
+    let (upstream, go) = Upstream::held();
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     let address = gateway.address;
@@ -182,7 +167,7 @@ fn stopping_finishes_what_is_under_way() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let (upstream, _go) = held();
+    let (upstream, _go) = Upstream::held();
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     let mut conn = Conn::to(gateway.address);
@@ -197,7 +182,7 @@ fn a_second_signal_ends_it_at_once() {
 /// The file changes while a payment is under way: the payment ends as it began, and the next goes the new way.
 #[test]
 fn a_reload_disturbs_nobody_and_a_bad_file_changes_nothing() {
-    let (upstream, go) = held();
+    let (upstream, go) = Upstream::held();
     let other = Upstream::new(|_, _, _| Reply::json(200, "\"other\""));
     let dir = Dir::new();
     let text = |address: std::net::SocketAddr| format!("[gateway]\nupstream = \"http://{address}\"\n");

@@ -9,19 +9,6 @@ use crate::support::{Answer, Conn, Dir, Gateway, Reply, Start, Upstream, get, re
 /// As many as the upstream has places, here.
 const PLACES: usize = 8;
 
-/// An upstream that answers `/slow` when the test lets it, once for each word; other paths at once.
-fn held() -> (Upstream, mpsc::SyncSender<()>) {
-    let (go, wait) = mpsc::sync_channel::<()>(1_000);
-    let wait = Mutex::new(wait);
-    let upstream = Upstream::new(move |asked, _, _| {
-        if asked.path == "/slow" {
-            let _ = wait.lock().unwrap().recv();
-        }
-        Reply::json(201, "{}")
-    });
-    (upstream, go)
-}
-
 fn in_front_of(upstream: &Upstream, dir: &Dir, more: &str) -> Gateway {
     let file = format!("[upstream.default]\nurl = \"http://{}\"\nconnections = {PLACES}\n{more}\n", upstream.address);
     Start::at(dir).file(&file).go()
@@ -65,7 +52,7 @@ fn crowd(gateway: &Gateway, upstream: &Upstream, method: &str, keyed: bool) -> (
 #[test]
 fn one_tenant_does_not_lock_all_others_out() {
     for (method, keyed) in [("POST", true), ("POST", false), ("GET", false)] {
-        let ((upstream, go), dir) = (held(), Dir::new());
+        let ((upstream, go), dir) = (Upstream::held(), Dir::new());
         let gateway = in_front_of(&upstream, &dir, "");
         let (under_way, refused) = crowd(&gateway, &upstream, method, keyed);
         let other = ask(&gateway, "POST", "/pay", "Bearer two", Some("k1"));
@@ -104,7 +91,7 @@ fn a_share_is_as_large_as_it_is_said() {
         ("requests_per_tenant = 3\n", 3),
         ("requests_per_tenant = 100\n", PLACES),
     ] {
-        let ((upstream, _go), dir) = (held(), Dir::new());
+        let ((upstream, _go), dir) = (Upstream::held(), Dir::new());
         let gateway = in_front_of(&upstream, &dir, file);
         let (under_way, refused) = crowd(&gateway, &upstream, "POST", true);
         assert_eq!((under_way.len(), refused.len()), (share, PLACES - share), "{file}");

@@ -36,7 +36,7 @@ fn an_empty_credential_is_none() {
     let upstream = Upstream::counting();
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
-    for headers in [vec![("Authorization", "")], vec![("X-Api-Key", "  ")], vec![]] {
+    for headers in [vec![("Authorization", "")], vec![("X-Api-Key", "  ")], vec![("X-Auth-Token", "")], vec![]] {
         let headers = [&[("Idempotency-Key", "k")], &headers[..]].concat();
         assert_eq!(Conn::to(gateway.address).send(request("POST", "/pay", &headers, "{}")).answer().status, 201);
     }

@@ -2,12 +2,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-use std::{
-    sync::{Mutex, mpsc},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::support::{Answer, Conn, Dir, Gateway, Reply, Start, Upstream, post, request, until};
+use crate::support::{Answer, Conn, Dir, Gateway, Start, Upstream, post, request, until};
 use data_encoding::BASE64URL_NOPAD;
 use ring::{
     rand::SystemRandom,
@@ -133,19 +130,6 @@ fn cookies_that_are_named_count_and_others_do_not() {
     assert_eq!(upstream.count(), 3);
 }
 
-/// An upstream that answers when the test lets it; other paths at once.
-fn held() -> (Upstream, mpsc::Sender<()>) {
-    let (go, wait) = mpsc::channel::<()>();
-    let wait = Mutex::new(wait);
-    let upstream = Upstream::new(move |asked, _, _| {
-        if asked.path == "/slow" {
-            let _ = wait.lock().unwrap().recv();
-        }
-        Reply::json(201, "{}")
-    });
-    (upstream, go)
-}
-
 /// There is no room upstream, or none for one more at once: that is our refusal and no answer of the upstream's, so the key
 /// is as free as before, also for another request.
 #[test]
@@ -154,7 +138,7 @@ fn our_own_refusals_for_want_of_room_leave_the_key_free() {
         (503, "unavailable", "connections = 1\n"),
         (429, "not_admitted", "[default]\nadmission = { max_in_flight = 1 }\n"),
     ] {
-        let ((upstream, go), dir) = (held(), Dir::new());
+        let ((upstream, go), dir) = (Upstream::held(), Dir::new());
         let file = format!("[upstream.default]\nurl = \"http://{}\"\n{file}", upstream.address);
         let gateway = Start::at(&dir).file(&file).go();
         let address = gateway.address;

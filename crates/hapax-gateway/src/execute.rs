@@ -52,12 +52,9 @@ pub(crate) struct Held {
 
 pub(crate) async fn run(execution: Execution) -> Response<Out> {
     let Execution { gateway, mut head, mut asking, tenant, route, setup, peer, held } = execution;
-    // Whose places with the upstream it takes.
-    let account = setup.routing.whose.account_of(&tenant);
     let body = asking.body().clone();
     let mut others = by_other_names(&setup, &route, &head, &body, (peer, &tenant), asking.operation());
-    for place in 0..others.len() {
-        let Some(other) = others.get_mut(place) else { break };
+    for other in &mut others {
         if let Peek::Answer(answer) = other.peek(&head).await {
             return answer.map(Out::whole);
         }
@@ -65,6 +62,8 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
             std::mem::swap(&mut other.asking, &mut asking);
         }
     }
+    // Whose places with the upstream it takes.
+    let account = setup.routing.whose.account_of(tenant);
     let (withheld, alone) = (asking.withheld(), others.is_empty());
     let (taken, begun) = match begin(asking, &head, &route, &account, alone).await {
         Ok(begun) => begun,

@@ -6,7 +6,6 @@
 //!              framing)      └─ connection ─ begin ─ send ─ record ─► the upstream's answer
 //! ```
 
-mod account;
 mod body;
 mod buffered;
 pub mod config;

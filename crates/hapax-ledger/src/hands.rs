@@ -14,7 +14,7 @@ use crate::{
     frame::{u32_at, u64_at},
 };
 
-const NAME: &str = "clock";
+pub(crate) const NAME: &str = "clock";
 const MAGIC: &[u8; 8] = b"HAPAXCLK";
 const LENGTH: usize = 44;
 

@@ -61,7 +61,7 @@ pub use ledger::{Ledger, Status};
 pub use options::Options;
 #[doc(hidden)]
 pub use raw::RawLog;
-pub use recover::Recovered;
+pub use recover::{Recovered, is_ledger, is_name_of_a_file};
 pub use repair::repair;
 #[doc(hidden)]
 pub use repair::repair_on;

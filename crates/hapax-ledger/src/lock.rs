@@ -12,7 +12,7 @@ use crate::{
     error::OpenError,
 };
 
-const NAME: &str = "lock";
+pub(crate) const NAME: &str = "lock";
 const BETWEEN: Duration = Duration::from_millis(20);
 
 #[allow(clippy::disallowed_methods, reason = "how long to wait for another process is a matter of real time")]

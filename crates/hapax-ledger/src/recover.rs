@@ -11,15 +11,17 @@ use hapax_core::Stamp;
 
 use crate::{
     append::Tail,
+    bodies,
     check::Damage,
     clock::StoreTime,
     disk::{Disk, Mode, read_all},
     entry::Entry,
     error::OpenError,
     frame::{Frame, HEADER, Header},
-    hands::Hands,
+    hands::{self, Hands},
     hint::Hint,
     index::{Index, Live},
+    lock,
     log::Log,
     meta,
     options::Options,
@@ -74,6 +76,20 @@ impl Files {
         }
         Ok(files)
     }
+}
+
+/// Whether a directory is a ledger, without looking into it.
+#[must_use]
+pub fn is_ledger(dir: &Path) -> bool {
+    dir.join(meta::NAME).is_file()
+}
+
+/// Whether a ledger has a file or a directory of this name.
+#[must_use]
+pub fn is_name_of_a_file(name: &str) -> bool {
+    let numbered = segment::number(name).is_some() || segment::hint_number(name).is_some();
+    let own = [meta::NAME, lock::NAME, hands::NAME, bodies::DIR].contains(&name);
+    numbered || own || Log::is_spare(name) || name.ends_with(".tmp")
 }
 
 pub(crate) fn corrupt(dir: &Path, file: String, offset: u64, what: impl Into<String>) -> OpenError {

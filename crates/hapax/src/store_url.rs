@@ -30,6 +30,26 @@ pub enum StoreUrlError {
     Redis(#[from] hapax_redis::OpenError),
 }
 
+impl StoreUrlError {
+    /// Whether it is the URL that cannot be used, so that whoever wrote it has to change it. Else it may be its server.
+    #[must_use]
+    pub const fn is_of_the_url(&self) -> bool {
+        match self {
+            Self::Scheme { .. } | Self::NotBuilt { .. } | Self::Together => true,
+            #[cfg(feature = "ledger")]
+            Self::Ledger(_) => false,
+            #[cfg(feature = "nats")]
+            Self::Nats(error) => matches!(error, hapax_nats::OpenError::Url { .. }),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(error) => matches!(error, hapax_postgres::OpenError::Url { .. }),
+            #[cfg(feature = "redis")]
+            Self::Redis(error) => {
+                matches!(error, hapax_redis::OpenError::Url { .. } | hapax_redis::OpenError::Prefix { .. })
+            }
+        }
+    }
+}
+
 /// Opens `memory:`, `file:PATH`, `redis://…`, `postgres://…` or `nats://…`.
 pub async fn open_store(url: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));

@@ -1,7 +1,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, mpsc},
 };
 
 /// A request as the upstream saw it.
@@ -78,6 +78,19 @@ impl Upstream {
     /// Answers every request with its number.
     pub fn counting() -> Self {
         Self::new(|_, number, _| Reply::json(201, &format!("{{\"charge\":{number}}}")))
+    }
+
+    /// The same, but what is asked for under `/slow` is answered when the test lets it, once for each word.
+    pub fn held() -> (Self, mpsc::Sender<()>) {
+        let (go, wait) = mpsc::channel();
+        let wait = Mutex::new(wait);
+        let upstream = Self::new(move |asked, number, _| {
+            if asked.path.starts_with("/slow") {
+                let _ = wait.lock().unwrap().recv();
+            }
+            Reply::json(201, &format!("{{\"charge\":{number}}}"))
+        });
+        (upstream, go)
     }
 
     pub fn asked(&self) -> Vec<Asked> {

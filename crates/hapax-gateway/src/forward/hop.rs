@@ -2,6 +2,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use crate::tenant::{API_KEY, ELSEWHERE};
+
 static OF_ONE_HOP: [HeaderName; 7] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
@@ -22,19 +24,14 @@ static OF_REQUESTS: [HeaderName; 3] = [header::TE, HTTP2_SETTINGS, header::EXPEC
 /// What nobody may have removed by naming it in `Connection`: it says where a request goes, how long it is, what it is,
 /// whose it is, and which one. Taken out here, it would be another request for the upstream than it is for us. What besides
 /// carries keys and tenants a setup knows.
-static NOT_BY_NAME: [HeaderName; 14] = [
+static NOT_BY_NAME: [HeaderName; 9] = [
     header::HOST,
     header::CONTENT_LENGTH,
     header::CONTENT_TYPE,
     header::CONTENT_ENCODING,
     header::AUTHORIZATION,
     header::COOKIE,
-    HeaderName::from_static("x-api-key"),
-    HeaderName::from_static("x-auth-token"),
-    HeaderName::from_static("x-access-token"),
-    HeaderName::from_static("api-key"),
-    HeaderName::from_static("private-token"),
-    HeaderName::from_static("ocp-apim-subscription-key"),
+    API_KEY,
     HeaderName::from_static("idempotency-key"),
     HeaderName::from_static("x-idempotency-key"),
 ];
@@ -72,7 +69,7 @@ fn strip(headers: &mut HeaderMap, telling: &[HeaderName]) {
             .iter()
             .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
             .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
-            .filter(|name| !NOT_BY_NAME.contains(name) && !telling.contains(name))
+            .filter(|name| ![&NOT_BY_NAME[..], &ELSEWHERE, telling].iter().any(|kept| kept.contains(name)))
             .collect();
         for name in named {
             headers.remove(name);

@@ -14,8 +14,6 @@ pub(crate) enum Account {
     /// There is one tenant, so nothing has to be left for others.
     Sole,
     Of(Tenant),
-    /// Whoever sends this token: to count, nobody has to verify it.
-    Bearer(u64),
     /// Whoever cannot be told apart. They share one account.
     Nobody,
 }

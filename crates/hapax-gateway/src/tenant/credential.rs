@@ -5,12 +5,17 @@ use http::{HeaderMap, HeaderName, Uri, header};
 
 use super::{Nobody, Whose};
 
-const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+pub(crate) const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Where else credentials are found. They count only where there is none of the usual ones: some of them are made anew
 /// for each session, and a retry under a new one would be a stranger's.
-const ELSEWHERE: [&str; 5] =
-    ["x-auth-token", "x-access-token", "api-key", "private-token", "ocp-apim-subscription-key"];
+pub(crate) static ELSEWHERE: [HeaderName; 5] = [
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-access-token"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("private-token"),
+    HeaderName::from_static("ocp-apim-subscription-key"),
+];
 const IN_QUERY: [&str; 7] = ["api_key", "apikey", "api-key", "access_token", "auth_token", "token", "key"];
 
 /// The credential of a request as a tenant: a keyed digest, so that neither records nor logs tell the credential.
@@ -72,12 +77,13 @@ impl Credential {
 }
 
 fn elsewhere<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Vec<(&'r [u8], &'r [u8])> {
-    let in_headers = ELSEWHERE
-        .into_iter()
-        .flat_map(|name| headers.get_all(name).iter().map(|value| (name.as_bytes(), value.as_bytes().trim_ascii())));
+    let in_headers = ELSEWHERE.iter().flat_map(|name| {
+        headers.get_all(name).iter().map(|value| (name.as_str().as_bytes(), value.as_bytes().trim_ascii()))
+    });
     let query = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let in_query = query.filter(|(name, _)| IN_QUERY.iter().any(|known| name.eq_ignore_ascii_case(known)));
-    in_headers.chain(in_query.map(|(name, value)| (name.as_bytes(), value.as_bytes()))).collect()
+    let all = in_headers.chain(in_query.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
+    all.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 fn cookies(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {

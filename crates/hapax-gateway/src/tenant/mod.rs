@@ -6,11 +6,13 @@ mod token;
 use std::sync::Arc;
 
 use hapax_core::identity::Tenant;
-use http::{HeaderMap, HeaderName, Uri};
+use hapax_engine::{SystemWallClock, WallClock as _};
+use http::{HeaderMap, HeaderName, Uri, request};
 
-use crate::{inbound::Peer, networks::Networks};
+use crate::{inbound::Peer, networks::Networks, outbound::Account};
 
 pub use credential::Credential;
+pub(crate) use credential::{API_KEY, ELSEWHERE};
 pub use token::{Jwks, JwksError};
 
 /// How a request's tenant is found. It never comes from anything that was not verified.
@@ -61,6 +63,20 @@ impl Whose {
             }
             Self::Fixed(tenant) => Ok(tenant.clone()),
         }
+    }
+
+    /// On whose account a request of this tenant is sent to an upstream.
+    pub(crate) fn account_of(&self, tenant: Tenant) -> Account {
+        match self {
+            Self::Fixed(_) => Account::Sole,
+            Self::Credential(_) | Self::Header { .. } | Self::Jwt { .. } => Account::Of(tenant),
+        }
+    }
+
+    /// The same for what is passed through, or asked in between: it takes places as well.
+    pub(crate) fn account(&self, head: &request::Parts, peer: Peer) -> Account {
+        let tenant = self.tenant(&head.headers, &head.uri, peer, SystemWallClock.now().0 / 1_000);
+        tenant.map_or(Account::Nobody, |tenant| self.account_of(tenant))
     }
 
     /// The choice in words, as it is printed at the start.
