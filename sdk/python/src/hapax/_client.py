@@ -17,6 +17,8 @@ from ._json import encoded
 from ._process import Process
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ._activities import Activity, Effects
     from ._beats import Session
     from ._bus import DeadLetters, Guard
@@ -48,6 +50,23 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._host}:{self._port})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_why: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_why: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of connections and threads. A client that is used again afterwards opens new ones."""
+        ended, self._process = self._here, Process()
+        ended.end()
 
     def once(
         self,

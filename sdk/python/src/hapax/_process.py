@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 
@@ -14,6 +15,7 @@ class Process:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._local = threading.local()
+        self._all: weakref.WeakSet[http.client.HTTPConnection] = weakref.WeakSet()
         # For asyncio. Begins may wait for long; renewals and ends must never wait for them. Threads come as needed.
         self.begins = ThreadPoolExecutor(max_workers=256, thread_name_prefix="hapax-begin")
         self.ends = ThreadPoolExecutor(max_workers=32, thread_name_prefix="hapax-end")
@@ -35,9 +37,17 @@ class Process:
     @connection.setter
     def connection(self, connection: http.client.HTTPConnection) -> None:
         self._local.connection = connection
+        self._all.add(connection)
 
     def close(self) -> None:
         connection = self.connection
         self._local.connection = None
         if connection is not None:
+            connection.close()
+
+    def end(self) -> None:
+        """Those of all threads. What asyncio has under way goes on, over connections of its own."""
+        self.begins.shutdown(wait=False)
+        self.ends.shutdown(wait=False)
+        for connection in list(self._all):
             connection.close()
