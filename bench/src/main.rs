@@ -77,6 +77,11 @@ fn main() -> ExitCode {
         ["cost-run", what, times] => cost::cost_run(what, times.parse().unwrap_or(0)),
         #[cfg(feature = "web")]
         ["web-server"] => web::serve(),
+        // For whoever looks at a server with a profiler.
+        #[cfg(feature = "web")]
+        ["web-load", address, what, clients, seconds] => {
+            println!("{}", web::load_alone(address, what, clients, seconds))
+        }
         _ => return run(arguments),
     }
     ExitCode::SUCCESS

@@ -180,6 +180,11 @@ fn pairs(
     })
 }
 
+/// Without a benchmark around it.
+pub(super) fn pairs_alone(address: SocketAddr, connections: usize, turn: Duration, first: u64) -> Result<f64, String> {
+    pairs(Side::Hapax, address, connections, turn, &Arc::new(AtomicU64::new(first))).map(|(rate, _)| rate)
+}
+
 #[derive(Default)]
 struct Buffers {
     asked: Vec<u8>,

@@ -14,7 +14,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::request::Requests;
+use super::{
+    daemon,
+    request::{Keys, Requests},
+};
 
 /// What a crowd has seen.
 #[derive(Default)]
@@ -73,6 +76,27 @@ pub(crate) fn crowd(address: SocketAddr, clients: usize, requests: &Requests, un
         seen.took = start.elapsed();
         Ok(seen)
     })
+}
+
+/// A crowd without a benchmark around it: `first` executions or `replay` of ten thousand keys through a gateway, or `pairs`
+/// at a daemon.
+pub(crate) fn alone(address: &str, what: &str, clients: &str, seconds: &str) -> String {
+    let asked = || -> Result<f64, String> {
+        let address = address.parse().map_err(|_| format!("`{address}` is not an address"))?;
+        let clients = clients.parse().map_err(|_| format!("`{clients}` is not a number of clients"))?;
+        let seconds = seconds.parse().map_err(|_| format!("`{seconds}` is not a number of seconds"))?;
+        let turn = Duration::from_secs_f64(seconds);
+        // Another run's keys are not asked for again.
+        let run = u64::from(std::process::id());
+        let keys = match what {
+            "first" => Keys::Fresh,
+            "replay" => Keys::Among(10_000),
+            "pairs" => return daemon::pairs_alone(address, clients, turn, run << 32),
+            other => return Err(format!("`{other}` is none of `first`, `replay` and `pairs`")),
+        };
+        Ok(crowd(address, clients, &Requests::new(run, keys), Until::Time(turn))?.rate())
+    };
+    asked().map_or_else(|problem| problem, |rate| format!("{rate:.0} a second"))
 }
 
 async fn client(

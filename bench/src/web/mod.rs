@@ -13,5 +13,6 @@ mod server;
 
 pub(crate) use daemon::run as daemon;
 pub(crate) use first::run as first;
+pub(crate) use load::alone as load_alone;
 pub(crate) use replay::run as replay;
 pub(crate) use server::serve;

@@ -19,6 +19,7 @@ mod gateway;
 mod serve;
 mod store;
 mod transfer;
+mod whole;
 
 use std::process::ExitCode;
 

@@ -98,7 +98,8 @@ pub(crate) fn open_ledger(path: &Path) -> Result<Opened, Failure> {
     Ok(Opened { store, directory: Some(path.to_owned()), ledger: Some(ledger) })
 }
 
-/// A URL for messages: without user, password and parameters, whatever it looks like.
+/// A URL for messages: without user and password, whatever it looks like, and of its parameters only those that say which of
+/// several stores in one place it is.
 pub(crate) fn shown(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some(split) => split,
@@ -117,10 +118,19 @@ pub(crate) fn shown(url: &str) -> String {
     if before.contains(['?', '#']) {
         return format!("{scheme}://…");
     }
-    let place = place.split(['?', '#']).next().unwrap_or_default();
+    let (place, more) = place.split_at(place.find(['?', '#']).unwrap_or(place.len()));
     // Hosts, ports and a name; with anything else a secret may stand there in disguise.
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:/[],".contains(&byte);
-    if place.bytes().all(plain) { format!("{scheme}://{place}") } else { format!("{scheme}://…") }
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:/[],".contains(&byte));
+    if !plain(place) {
+        return format!("{scheme}://…");
+    }
+    let which = more.strip_prefix('?').unwrap_or_default().split('&').find(|parameter| {
+        parameter.split_once('=').is_some_and(|(name, value)| matches!(name, "prefix" | "schema") && plain(value))
+    });
+    match which {
+        Some(which) => format!("{scheme}://{place}?{which}"),
+        None => format!("{scheme}://{place}"),
+    }
 }
 
 /// All processes on a shared store have to have one secret.
@@ -184,6 +194,12 @@ mod tests {
         assert_eq!(shown("redis://[::1]:6379,other-host:6379/0"), "redis://[::1]:6379,other-host:6379/0");
         assert_eq!(shown("file:./hapax-data"), "file:./hapax-data");
         assert_eq!(shown("postgres://app:hush@db:5432/shop?sslmode=require"), "postgres://db:5432/shop");
+        assert_eq!(
+            shown("postgres://app:hush@db/shop?sslmode=require&schema=billing"),
+            "postgres://db/shop?schema=billing"
+        );
+        assert_eq!(shown("redis://:hush@db/0?prefix=shop:"), "redis://db/0?prefix=shop:");
+        assert_eq!(shown("redis://db/0?prefix=a%40b"), "redis://db/0");
         for url in [
             "redis://:hush@host/0",
             "redis://user:hu/sh@host/0",

@@ -2,7 +2,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-use std::process::{Command, Output};
+use std::{
+    os::unix::fs::PermissionsExt as _,
+    process::{Command, Output},
+};
 
 use crate::support::{Daemon, Dir, until};
 use serde_json::{Value, json};
@@ -165,6 +168,23 @@ fn a_long_log_is_read_back() {
     assert_eq!((&imported["tasks"], &imported["known"]), (&json!(25), &json!(0)), "{imported}");
     let again = a2a(&dir, &["export", dir.path().join("again.jsonl").to_str().unwrap()]);
     assert_eq!(again["lines"], 25);
+}
+
+/// What agents told each other is for nobody else on the machine, and no export takes another file's place.
+#[test]
+fn an_exported_log_is_its_owners_alone_and_overwrites_nothing() {
+    let dir = Dir::new();
+    let _daemon = Daemon::start(&dir, &[]);
+    send(&dir, TASK, "page-7");
+    let log = dir.path().join("queue.jsonl");
+    a2a(&dir, &["export", log.to_str().unwrap()]);
+    assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+    dir.write("notes.txt", "mine");
+    let refused = run(&dir, &["export", "notes.txt"]);
+    assert!(!refused.status.success() && said(&refused).contains("not overwritten"), "{}", said(&refused));
+    assert_eq!(std::fs::read_to_string(dir.path().join("notes.txt")).unwrap(), "mine");
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".part")), "{left:?}");
 }
 
 fn audit(dir: &Dir) -> Vec<Value> {

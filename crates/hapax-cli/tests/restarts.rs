@@ -19,6 +19,11 @@ fn a_reload_says_what_needs_a_restart() {
     assert!(is_named(said(&reloaded)), "{}", said(&reloaded));
     until("the daemon to say so", || is_named(daemon.said().join("\n")));
     assert_eq!(json(dir.path(), &["reload", "--json"])["waits_for_restart"], serde_json::json!(["log", "readers"]));
+    // Whoever asks from elsewhere is told as well.
+    let admin = daemon.url("admin").unwrap();
+    let elsewhere = Dir::new();
+    let told = json(elsewhere.path(), &["reload", "--url", &admin, "--json"]);
+    assert_eq!(told["waits_for_restart"], serde_json::json!(["log", "readers"]));
     dir.write("hapax.toml", "");
     let reloaded = run(dir.path(), &["reload"]);
     assert!(!said(&reloaded).contains("restart"), "{}", said(&reloaded));

@@ -1,12 +1,14 @@
 //! A request's way through the gateway.
 
 use std::{
+    convert::Infallible,
     future::Future,
     pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -20,7 +22,7 @@ use crate::{
     body::Out,
     execute::{self, Execution, Held},
     forward,
-    inbound::{self, Answer, Answering, Inbound, Live, Peer, Stopping},
+    inbound::{self, Answer, Answering, Inbound, Live, Peer, Places, Stopping},
     outlive::Outlive,
     pass, path,
     refusal::refusal,
@@ -120,7 +122,7 @@ impl Gateway {
         }
     }
 
-    async fn handle(&self, request: Request<Incoming>, peer: Peer, answering: &Answering) -> Response<Out> {
+    async fn handle(&self, request: Request<Incoming>, peer: Peer, places: Places) -> Response<Out> {
         let setup = self.setup();
         let (mut head, body) = request.into_parts();
         if let Some(refused) = refused(&head) {
@@ -176,7 +178,7 @@ impl Gateway {
         if let Peek::Answer(answer) = asking.peek(&head).await {
             return answer.map(Out::whole);
         }
-        let Ok(place) = answering.place() else { return crowded(&route.guard).map(Out::whole) };
+        let Ok(place) = places.one() else { return crowded(&route.guard).map(Out::whole) };
         let held = Held { _working: self.shared.live.working(), _place: place, _taking: read.taking };
         let (gateway, route, setup) = (self.clone(), Arc::clone(route), Arc::clone(&setup));
         let execution = Execution { gateway, head, asking, tenant, route, setup, peer, held };
@@ -185,8 +187,32 @@ impl Gateway {
 }
 
 impl Answer for Gateway {
-    async fn answer(&self, request: Request<Incoming>, peer: Peer, answering: Answering) -> Response<Out> {
-        self.handle(request, peer, &answering).await.map(|body| body.until_sent(answering))
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: Peer,
+        answering: Answering,
+    ) -> impl Future<Output = Result<Response<Out>, Infallible>> + Send {
+        let places = answering.places();
+        Answered { work: in_place(|| self.handle(request, peer, places)), answering: Some(answering) }
+    }
+}
+
+/// An answer under way, which its client waits for until the last byte.
+struct Answered<F> {
+    work: Pin<Box<F>>,
+    answering: Option<Answering>,
+}
+
+impl<F: Future<Output = Response<Out>>> Future for Answered<F> {
+    type Output = Result<Response<Out>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(self.work.as_mut().poll(cx));
+        Poll::Ready(Ok(match self.answering.take() {
+            Some(answering) => answer.map(|body| body.until_sent(answering)),
+            None => answer,
+        }))
     }
 }
 

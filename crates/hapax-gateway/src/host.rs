@@ -30,6 +30,11 @@ fn is_port(text: &str) -> bool {
 
 /// The letters of a registered name (RFC 3986, 3.2.2), and at least one.
 fn is_name(name: &str) -> bool {
+    // As most are.
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() | (byte == b'.') | (byte == b'-');
+    if !name.is_empty() && name.bytes().all(is_usual) {
+        return true;
+    }
     let mut rest = name.as_bytes();
     loop {
         rest = match rest {

@@ -26,8 +26,17 @@ pub(crate) enum Unfit {
     Several(String),
 }
 
-/// Looks into headers and query only: enough to see whether the body matters.
-pub(crate) fn in_head(resolved: &Resolved, head: &request::Parts) -> Result<Found, Unfit> {
+/// Whether headers or query carry anything for a key: enough to see whether the body matters.
+pub(crate) fn is_in_head(resolved: &Resolved, head: &request::Parts) -> bool {
+    resolved.sources.iter().any(|source| match source {
+        Source::Header(name) => head.headers.contains_key(name),
+        Source::Query(name) => query_values(head.uri.query().unwrap_or_default(), name).next().is_some(),
+        Source::Pointer(_) | Source::Template(_) | Source::Automatic => false,
+    })
+}
+
+/// Looks into headers and query only.
+fn in_head(resolved: &Resolved, head: &request::Parts) -> Result<Found, Unfit> {
     let mut carried = Carried::default();
     for source in &resolved.sources {
         match source {

@@ -41,7 +41,7 @@ pub use limits::Limits;
 pub use log::{Format, Level, Log};
 pub use metrics::Gauge;
 pub use problem::{Next, Problem};
-pub use reload::{Reload, Reloader, Reloads, reloads};
+pub use reload::{Done, Reload, Reloader, Reloads, reloads};
 pub use server::{Server, ServerBuilder, ServerError, fit_for_queue};
 pub use trace::{Exporter, TraceError, Traced, Tracer};
 pub use words::time as wall_time;

@@ -7,12 +7,15 @@ use tokio::sync::{mpsc, oneshot};
 pub struct Reload {
     /// Who asks, for the audit log.
     pub actor: String,
-    told: oneshot::Sender<Result<(), String>>,
+    told: oneshot::Sender<Done>,
 }
 
+/// What has changed beside it and waits for a restart, by name; or why all stays as it was.
+pub type Done = Result<Vec<String>, String>;
+
 impl Reload {
-    /// All of it is in force, or nothing of it and why.
-    pub fn answer(self, done: Result<(), String>) {
+    /// All of it is in force, or nothing of it.
+    pub fn answer(self, done: Done) {
         let _gone = self.told.send(done);
     }
 }
@@ -32,7 +35,7 @@ pub fn reloads() -> (Reloader, Reloads) {
 }
 
 impl Reloader {
-    pub(crate) async fn ask(&self, actor: String) -> Result<(), String> {
+    pub(crate) async fn ask(&self, actor: String) -> Done {
         let (told, answer) = oneshot::channel();
         let over = || "the process is about to end, and reads nothing any more".to_owned();
         self.0.send(Reload { actor, told }).await.map_err(|_| over())?;

@@ -73,7 +73,10 @@ impl Apart {
                 let options = options.removal_memory(Self::REMOVAL_MEMORY);
                 Ok(Arc::new(hapax_nats::NatsStore::open_with(options).await?))
             }
-            _ => crate::open_store(url).await.and(Err(StoreUrlError::Together)),
+            _ => {
+                let _of_no_kind_that_is_built_in = room;
+                crate::open_store(url).await.and(Err(StoreUrlError::Together))
+            }
         }
     }
 
@@ -116,7 +119,7 @@ impl Apart {
                         .map_err(hapax_nats::OpenError::from)?;
                 }
             }
-            _ => {}
+            _ => drop(rooms),
         }
         Ok(())
     }

@@ -99,6 +99,7 @@ pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
         ("key, hashed", "key_hash"),
         ("key from", "key_from"),
         ("id from", "derived"),
+        ("asked first by", "principal"),
         ("effect", "effect"),
         ("policy", "policy"),
         ("revision", "policy_revision"),

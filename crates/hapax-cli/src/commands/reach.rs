@@ -14,7 +14,7 @@ use crate::{
         args::ServeArgs,
         bind_socket, remove_socket,
         settings::{self, Settings, Whereabouts},
-        store_at_socket, waits_for_restart,
+        store_at_socket,
     },
     store,
 };
@@ -139,14 +139,6 @@ impl Reach {
         let told = ask(&reached.client).await;
         reached.close().await;
         told
-    }
-
-    /// What the process in the directory has read and only a restart puts in force; of a daemon elsewhere its log knows.
-    pub(crate) fn waits_for_restart(&self) -> Result<Vec<String>, Failure> {
-        match self.place()? {
-            Place::Daemon(_) => Ok(Vec::new()),
-            Place::Directory => Ok(waits_for_restart(&self.held(settings::whereabouts(&self.like_serve()?)?)?.data)),
-        }
     }
 
     async fn connect(&self) -> Result<Reached, Failure> {

@@ -12,11 +12,10 @@ pub(crate) struct Reload {
 }
 
 pub(super) async fn run(reload: Reload) -> Result<(), Failure> {
-    let mut told: Value =
-        reload.reach.ask_running(async |client| Ok(client.post("/v1/reload", &json!({})).await?)).await?;
-    let waiting = reload.reach.waits_for_restart()?;
+    let told: Value = reload.reach.ask_running(async |client| Ok(client.post("/v1/reload", &json!({})).await?)).await?;
+    let waiting = told["waits_for_restart"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let waiting: Vec<&str> = waiting.iter().filter_map(Value::as_str).collect();
     if reload.reach.json {
-        told["waits_for_restart"] = json!(waiting);
         show::json(&told);
     } else if waiting.is_empty() {
         outln!("reloaded");

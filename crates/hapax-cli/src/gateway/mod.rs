@@ -60,11 +60,11 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
             _ = interrupt.recv() => break,
             _ = hangup.recv() => {
                 let done = reloaded(&args, &effective, &engine, &running, &books, "signal HUP");
-                let _said = told_of_reload(done, opened.directory.as_deref());
+                let _said = told_of_reload(done);
             }
             Some(asked) = asked.recv() => {
                 let done = reloaded(&args, &effective, &engine, &running, &books, &asked.actor);
-                asked.answer(told_of_reload(done, opened.directory.as_deref()));
+                asked.answer(told_of_reload(done));
             }
             _ = tidying.tick() => running.setup().tidy(),
         }

@@ -29,7 +29,7 @@ use args::ServeArgs;
 use gateway::Beside;
 use settings::{Given, Settings};
 pub(crate) use socket::{
-    Way, bind as bind_socket, remove as remove_socket, store_in as store_at_socket, waits_for_restart,
+    Way, bind as bind_socket, remove as remove_socket, store_in as store_at_socket,
 };
 
 /// What a file says by itself. What a start refuses of it is refused here, routes included; where records are is not asked, since the
@@ -193,11 +193,11 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
             _ = interrupt.recv() => break,
             _ = hangup.recv() => {
                 let done = reloaded(&args, &settings, &server, &engine, gateway.as_ref(), "signal HUP");
-                let _said = told_of_reload(done, directory.as_deref());
+                let _said = told_of_reload(done);
             }
             Some(asked) = asked.recv() => {
                 let done = reloaded(&args, &settings, &server, &engine, gateway.as_ref(), &asked.actor);
-                asked.answer(told_of_reload(done, directory.as_deref()));
+                asked.answer(told_of_reload(done));
             }
             () = gateway::tidy(gateway.as_ref()) => {}
             Some(ended) = doors.join_next() => {
@@ -298,16 +298,14 @@ async fn listen(address: &str) -> Result<TcpListener, Failure> {
 }
 
 /// Whoever asked, the operator at the process is told as well, and of what the file says that only a restart puts in force.
-pub(crate) fn told_of_reload(done: Result<Vec<&'static str>, Failure>, directory: Option<&Path>) -> Result<(), String> {
+pub(crate) fn told_of_reload(done: Result<Vec<&'static str>, Failure>) -> Result<Vec<String>, String> {
     match &done {
         Ok(waiting) if waiting.is_empty() => errln!("hapax: reloaded"),
         Ok(waiting) => errln!("hapax: reloaded; {} changed as well, and wait for a restart", waiting_words(waiting)),
         Err(failure) => errln!("hapax: not reloaded, all stays as it was: {failure}"),
     }
-    if let (Ok(waiting), Some(directory)) = (&done, directory) {
-        socket::leave_word(directory, waiting);
-    }
-    done.map(drop).map_err(|failure| failure.to_string())
+    let names = |waiting: Vec<&str>| waiting.into_iter().map(str::to_owned).collect();
+    done.map(names).map_err(|failure| failure.to_string())
 }
 
 pub(crate) fn waiting_words(names: &[impl AsRef<str>]) -> String {

@@ -65,22 +65,6 @@ fn store_path_in(directory: &Path) -> PathBuf {
     directory.join(PRIVATE).join("store")
 }
 
-/// What a reload could not put in force, a name a line.
-fn restart_path_in(directory: &Path) -> PathBuf {
-    directory.join(PRIVATE).join("restart")
-}
-
-/// Leaves word of what waits for a restart, for the command that had it reloaded.
-pub(crate) fn leave_word(directory: &Path, names: &[&str]) {
-    let _only_the_log_has_it = fs::write(restart_path_in(directory), names.join("\n"));
-}
-
-/// What waits for a restart of the process that listens in this directory.
-pub(crate) fn waits_for_restart(directory: &Path) -> Vec<String> {
-    let text = fs::read_to_string(restart_path_in(directory)).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
-}
-
 /// The ledger's lock is held by us, so a socket that is there is left over from an unclean end. Beside it stands the store that
 /// whoever connects will act on.
 pub(crate) fn bind(directory: &Path, store: &str) -> Result<UnixListener, Failure> {
@@ -106,5 +90,4 @@ pub(crate) fn store_in(directory: &Path) -> Option<String> {
 pub(crate) fn remove(directory: &Path) {
     let _not_there = fs::remove_file(path_in(directory));
     let _not_there = fs::remove_file(store_path_in(directory));
-    let _not_there = fs::remove_file(restart_path_in(directory));
 }

@@ -1,8 +1,6 @@
 use std::{
-    fs::File,
-    io::{BufWriter, ErrorKind, Write},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    io::{BufWriter, Write},
+    path::PathBuf,
 };
 
 use data_encoding::BASE64;
@@ -18,7 +16,7 @@ use super::{
     progress::Progress,
     secret_of,
 };
-use crate::{failure::Failure, store};
+use crate::{failure::Failure, store, whole::Whole};
 
 /// Write all operations of a store into a file, with their answers. No process may be writing to it meanwhile.
 #[derive(Debug, clap::Args)]
@@ -55,34 +53,11 @@ pub(crate) async fn run(export: Export) -> Result<(), Failure> {
     }
     let opened = store::open(&url, &data).await?;
     let wrong = file_failed(&export.file);
-    let there = || std::io::Error::other("it is there already, and is not overwritten; choose another name");
-    if export.file.exists() {
-        return Err(wrong(there()));
-    }
-    // Beside, under a name that nobody else has, and moved when it is whole: half an export is none. It holds every tenant's
-    // answers, so it is its owner's alone.
-    let (beside, file) = beside(&export.file).map_err(&wrong)?;
+    let (whole, file) = Whole::begin(&export.file).map_err(&wrong)?;
     let secret = secret_of(opened.directory.as_ref())?;
-    let written = write(&*opened.store, secret, BufWriter::new(file), &wrong).await;
-    let counts = match written {
-        Ok((counts, file)) => {
-            let file = file.into_inner().map_err(|error| wrong(error.into_error()))?;
-            file.sync_all().map_err(&wrong)?;
-            let moved = match std::fs::hard_link(&beside, &export.file) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(there()),
-                // Not every file system has links.
-                Err(_) => std::fs::rename(&beside, &export.file),
-                Ok(()) => Ok(()),
-            };
-            let _half = std::fs::remove_file(&beside);
-            moved.map_err(&wrong)?;
-            counts
-        }
-        Err(failure) => {
-            let _half = std::fs::remove_file(&beside);
-            return Err(failure);
-        }
-    };
+    let (counts, file) = write(&*opened.store, secret, BufWriter::new(file), &wrong).await?;
+    let file = file.into_inner().map_err(|error| wrong(error.into_error()))?;
+    whole.put(&file).map_err(&wrong)?;
     if counts.left_out > 0 {
         errln!(
             "hapax: warning: {} groups, tasks, beats, plans and memos were left out; an export holds operations only",
@@ -98,15 +73,6 @@ pub(crate) async fn run(export: Export) -> Result<(), Failure> {
         outln!("{}: {} operations, {} bodies", export.file.display(), counts.operations, counts.bodies);
     }
     Ok(())
-}
-
-fn beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
-    let mut random = [0; 6];
-    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.part", data_encoding::HEXLOWER.encode(&random)));
-    let file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
-    Ok((beside, file))
 }
 
 async fn write<W: Write>(

@@ -3,8 +3,7 @@
 use super::Violation;
 
 const TOKEN: u8 = 1;
-const VALUE: u8 = 2;
-const TARGET: u8 = 4;
+const TARGET: u8 = 2;
 
 /// For each byte, what it may be part of.
 const KINDS: [u8; 256] = {
@@ -19,9 +18,6 @@ const KINDS: [u8; 256] = {
             )
         {
             kinds[byte] |= TOKEN;
-        }
-        if b == b'\t' || (b >= 0x20 && b != 0x7f) {
-            kinds[byte] |= VALUE;
         }
         if b > 0x20 && b < 0x7f && b != b'#' {
             kinds[byte] |= TARGET;
@@ -41,7 +37,8 @@ pub(super) fn is_token(bytes: &[u8]) -> bool {
 
 /// Visible characters, blanks and bytes above ASCII: no control character, so no CR, LF or NUL either.
 pub(super) fn is_value(bytes: &[u8]) -> bool {
-    all(bytes, VALUE)
+    // To the end in any case: without a way out many bytes are looked at at once.
+    bytes.iter().fold(true, |so_far, byte| so_far & ((*byte >= 0x20) & (*byte != 0x7f) | (*byte == b'\t')))
 }
 
 pub(super) fn is_target(bytes: &[u8]) -> bool {

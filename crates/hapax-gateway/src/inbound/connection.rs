@@ -2,7 +2,6 @@
 
 use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
 
-use hapax_engine::in_place;
 use http::{Request, Response};
 use hyper::{
     body::Incoming,
@@ -34,13 +33,14 @@ pub(crate) struct Peer {
 
 /// What turns requests into answers.
 pub(crate) trait Answer: Clone + Send + Sync + 'static {
-    /// `answering` is held as long as the client waits for bytes, so it goes with the body.
+    /// `answering` is held as long as the client waits for bytes, so it goes with the body. What comes back is small: the server
+    /// moves it about.
     fn answer(
         &self,
         request: Request<Incoming>,
         peer: Peer,
         answering: Answering,
-    ) -> impl Future<Output = Response<Out>> + Send;
+    ) -> impl Future<Output = Result<Response<Out>, Infallible>> + Send;
 }
 
 /// How HTTP/2 begins where nothing was agreed before.
@@ -117,11 +117,7 @@ async fn http1<A: Answer>(
     if limits.headers != HEADERS_WITHOUT_ALLOCATION {
         builder.max_headers(limits.headers);
     }
-    // The server moves the future of an answer about; this way it moves a pointer.
-    let service = service_fn(|request| {
-        let answering = pace.answering();
-        in_place(move || async move { Ok::<_, Infallible>(shared.answer.answer(request, peer, answering).await) })
-    });
+    let service = service_fn(|request| shared.answer.answer(request, peer, pace.answering()));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     let mut stopping = shared.stopping.clone();
     tokio::select! {
@@ -156,7 +152,8 @@ async fn http2<A: Answer>(
         .keep_alive_timeout(limits.reader);
     let service = service_fn(|request| {
         let (answer, answering) = (shared.answer.clone(), pace.answering());
-        in_place(move || async move { Ok::<_, Infallible>(answer.answer(request, peer, answering).await) })
+        // Streams are tasks of their own, and live no shorter than what answers them.
+        async move { answer.answer(request, peer, answering).await }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     tokio::select! {

@@ -18,4 +18,4 @@ pub use tls::{TlsFiles, TlsProblem};
 
 pub(crate) use connection::{Answer, Peer};
 pub(crate) use live::Working;
-pub(crate) use pace::{Answering, Place};
+pub(crate) use pace::{Answering, Place, Places};

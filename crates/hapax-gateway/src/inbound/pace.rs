@@ -91,6 +91,20 @@ struct Stream {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Crowded;
 
+/// The places of a connection for work that may outlive its request.
+#[derive(Debug)]
+pub(crate) struct Places(Option<Arc<Semaphore>>);
+
+impl Places {
+    pub(crate) fn one(&self) -> Result<Place, Crowded> {
+        let permit = match &self.0 {
+            None => None,
+            Some(work) => Some(Arc::clone(work).try_acquire_owned().map_err(|_| Crowded)?),
+        };
+        Ok(Place { _permit: permit })
+    }
+}
+
 /// The place of one piece of work among those of its connection.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -101,13 +115,8 @@ impl Answering {
     /// As much as a client is given at once: it has to take so much in the time for readers.
     const PIECE: usize = 16 * 1024;
 
-    /// A place for work that may outlive its request.
-    pub(crate) fn place(&self) -> Result<Place, Crowded> {
-        let permit = match &self.pace.0.streams {
-            None => None,
-            Some(streams) => Some(Arc::clone(&streams.work).try_acquire_owned().map_err(|_| Crowded)?),
-        };
-        Ok(Place { _permit: permit })
+    pub(crate) fn places(&self) -> Places {
+        Places(self.pace.0.streams.as_ref().map(|streams| Arc::clone(&streams.work)))
     }
 
     /// The head is on its way, and the body is for the client to take.

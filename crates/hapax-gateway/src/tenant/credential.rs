@@ -70,7 +70,7 @@ impl Credential {
         let name = if parts.is_empty() {
             Whose::ANONYMOUS.to_owned()
         } else {
-            format!("{kind}{}", self.secret.digest_of("hapax.credential.v1", &parts))
+            [kind, &self.secret.digest_of("hapax.credential.v1", &parts)].concat()
         };
         Tenant::new(&name).map_err(|_| Nobody("the credential has no digest"))
     }

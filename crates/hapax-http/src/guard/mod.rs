@@ -134,9 +134,11 @@ impl Guard {
         }
         let resolved = self.resolved();
         let most = self.inner.rules.limits.request_body;
-        match key::in_head(&resolved, head) {
-            Ok(Found::Nothing) if !resolved.required && !resolved.key_in_body() => Look::Pass,
-            Ok(_) | Err(_) => Look::Buffer { most },
+        // Which key it is, and whether it is one, is for later.
+        if resolved.required || resolved.key_in_body() || key::is_in_head(&resolved, head) {
+            Look::Buffer { most }
+        } else {
+            Look::Pass
         }
     }
 

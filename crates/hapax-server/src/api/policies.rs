@@ -56,7 +56,7 @@ pub(crate) async fn reload(app: &App, asked: &Asked) -> Result<Reply, Problem> {
         return Err(Problem::forbidden("this process was given no files that it could read again"));
     };
     match reloader.ask(asked.caller.identity.actor()).await {
-        Ok(()) => Ok(answer(&value!({ "reloaded": true }))),
+        Ok(waiting) => Ok(answer(&value!({ "reloaded": true, "waits_for_restart": waiting }))),
         Err(why) => Err(Problem::bad_request(format!("not reloaded, all stays as it was: {why}"))),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::{BufWriter, Write as _},
     path::Path,
 };
@@ -14,6 +13,7 @@ use super::told;
 use crate::{
     commands::{reach::Reach, show},
     failure::Failure,
+    whole::Whole,
 };
 
 /// How much is sent at once. A daemon takes two MiB unless it is set otherwise, and one task is far shorter.
@@ -32,7 +32,8 @@ pub(super) async fn export(reach: &Reach, file: &Path) -> Result<(), Failure> {
 /// How many lines there are.
 async fn written(client: &Client, file: &Path) -> Result<usize, Failure> {
     let failed = |error: std::io::Error| Failure::Flag("export", format!("{}: {error}", file.display()));
-    let mut out = BufWriter::new(File::create(file).map_err(failed)?);
+    let (whole, out) = Whole::begin(file).map_err(failed)?;
+    let mut out = BufWriter::new(out);
     let (mut lines, mut path) = (0, Some("/v1/a2a/export".to_owned()));
     while let Some(here) = path {
         let got = client.response(http::Method::GET, &here, b"", None).await?;
@@ -44,7 +45,7 @@ async fn written(client: &Client, file: &Path) -> Result<usize, Failure> {
         path = next_of(got.headers());
     }
     let out = out.into_inner().map_err(|error| failed(error.into_error()))?;
-    out.sync_all().map_err(failed)?;
+    whole.put(&out).map_err(failed)?;
     Ok(lines)
 }
 
