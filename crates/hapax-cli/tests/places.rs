@@ -1,9 +1,9 @@
 //! Which store a command acts on: the one that the daemon of the same place acts on, or none at all.
 
 use crate::support::{
-    Daemon, Dir,
+    Daemon, Dir, Reply, Start, Upstream,
     command::{command, json, ledger, run, said},
-    until,
+    post, until,
 };
 use hapax_testkit::Redis;
 
@@ -27,6 +27,22 @@ fn commands_find_the_ledger_where_the_file_puts_it() {
         assert!(run(dir.path(), &["op", "list", "--data", "other"]).status.success());
         let unknown = run(dir.path(), &["explain", operation, "--data", "other"]);
         assert_eq!(unknown.status.code(), Some(7), "{named}: {}", said(&unknown));
+    }
+}
+
+/// The same for a gateway on its own, whose section says where.
+#[test]
+fn commands_find_the_ledger_of_a_gateway_on_its_own() {
+    let upstream = Upstream::new(|_, _, _| Reply::json(201, "{}"));
+    for named in ["data = \"elsewhere\"", "store = \"file:elsewhere\""] {
+        let dir = Dir::new();
+        let gateway = Start::at(&dir).file(&format!("[gateway]\n{named}\n")).upstream(upstream.address).go();
+        assert_eq!(post(gateway.address, "/pay", "k1", "{}").status, 201);
+        let operations = || json(dir.path(), &["op", "list", "--json"])["items"].as_array().unwrap().len();
+        assert_eq!(operations(), 1, "{named}: through the gateway");
+        gateway.kill();
+        assert_eq!(operations(), 1, "{named}: when nobody is there");
+        assert!(!dir.path().join("hapax-data").exists(), "{named}: another ledger was made");
     }
 }
 

@@ -66,12 +66,40 @@ pub(crate) struct Settings {
     gate_entries: Option<u64>,
     /// The seed's variables for the queue, as they were given.
     pub(crate) seed: BTreeMap<String, String>,
+    /// Where a gateway on its own has its records.
+    gateway: Option<Whereabouts>,
 }
 
 /// Where records are, and who said so.
+#[derive(Clone, Debug)]
 pub(crate) struct Whereabouts {
     pub(crate) store: Given,
     pub(crate) data: Given,
+}
+
+impl Whereabouts {
+    /// Where the file of a gateway on its own says. Whatever it leaves out is as usual.
+    fn of_gateway(text: &str, shown: &str) -> Option<Self> {
+        let root = text.parse::<toml::Table>().ok()?;
+        let said = |name: &str| root.get("gateway")?.get(name)?.as_str();
+        let from = format!("file, {shown}, [gateway]");
+        let (data, store) = match (said("data"), said("store")) {
+            (None, None) => return None,
+            (data, store) => (data.unwrap_or(crate::store::DATA), store),
+        };
+        let store = store.map_or_else(|| format!("file:{data}"), str::to_owned);
+        Some(Self { store: given(&store, &from), data: given(data, &from) })
+    }
+
+    /// Where nobody has said anything to a daemon and none was ever here, it is the gateway's.
+    fn or(self, gateway: Option<Self>) -> Self {
+        let is_unsaid = self.store.from == "default" && self.data.from == "default";
+        let is_used = || std::path::Path::new(&self.data.value).exists();
+        match gateway {
+            Some(gateway) if is_unsaid && !is_used() => gateway,
+            Some(_) | None => self,
+        }
+    }
 }
 
 impl Settings {
@@ -94,7 +122,7 @@ impl Settings {
 
     pub(crate) fn whereabouts(&self) -> Whereabouts {
         let of = |name: &str| self.knobs.get(name).cloned().unwrap_or_else(|| given("", "default"));
-        Whereabouts { store: of("store"), data: of("data") }
+        Whereabouts { store: of("store"), data: of("data") }.or(self.gateway.clone())
     }
 
     fn merged(
@@ -168,6 +196,7 @@ impl Settings {
             aliases: applied.said,
             gate_entries: applied.gate_entries,
             seed,
+            gateway: Whereabouts::of_gateway(text, &shown),
         };
         settings.check()?;
         Ok(settings)
@@ -308,7 +337,8 @@ pub(crate) fn whereabouts(args: &ServeArgs) -> Result<Whereabouts, Failure> {
     };
     let data = of("data", &args.data).unwrap_or_else(|| given(crate::store::DATA, "default"));
     let own = || given(&format!("file:{}", data.value), &data.from);
-    Ok(Whereabouts { store: of("store", &args.store).unwrap_or_else(own), data })
+    let store = of("store", &args.store).unwrap_or_else(own);
+    Ok(Whereabouts { store, data }.or(Whereabouts::of_gateway(&text, &shown)))
 }
 
 pub(super) fn given(value: &str, from: &str) -> Given {
