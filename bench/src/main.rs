@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         // For whoever looks at a server with a profiler.
         #[cfg(feature = "web")]
         ["web-load", address, what, clients, seconds] => {
-            println!("{}", web::load_alone(address, what, clients, seconds))
+            println!("{}", web::load_alone(address, what, clients, seconds));
         }
         _ => return run(arguments),
     }

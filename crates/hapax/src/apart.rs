@@ -119,7 +119,9 @@ impl Apart {
                         .map_err(hapax_nats::OpenError::from)?;
                 }
             }
-            _ => drop(rooms),
+            _ => {
+                let _of_no_kind_that_is_built_in = rooms;
+            }
         }
         Ok(())
     }

@@ -28,9 +28,7 @@ use crate::{failure::Failure, gateway::kept_secret, store};
 use args::ServeArgs;
 use gateway::Beside;
 use settings::{Given, Settings};
-pub(crate) use socket::{
-    Way, bind as bind_socket, remove as remove_socket, store_in as store_at_socket,
-};
+pub(crate) use socket::{Way, bind as bind_socket, remove as remove_socket, store_in as store_at_socket};
 
 /// What a file says by itself. What a start refuses of it is refused here, routes included; where records are is not asked, since the
 /// file may be a gateway's.

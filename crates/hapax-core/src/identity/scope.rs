@@ -115,7 +115,7 @@ pub(super) fn check(what: &'static str, name: &str, most: usize) -> Result<(), S
         return Err(ScopeError::TooLong { what, len: name.len(), most });
     }
     // Plain letters are soon seen, many at once since nothing ends the look early; only others have to be read as characters.
-    let is_plain = name.bytes().fold(true, |so_far, byte| so_far & (byte >= b' ') & (byte < 0x7f));
+    let is_plain = name.bytes().fold(true, |so_far, byte| so_far & (b' '..0x7f).contains(&byte));
     if !is_plain && name.chars().any(char::is_control) {
         return Err(ScopeError::BadCharacter { what, rule: "no control characters" });
     }
