@@ -12,7 +12,7 @@ Commands of this repository: cargo xtask COMMAND
                               ours and the peer in one run; the last line is JSON
   soak NAME [--minutes M | --seconds S]
                               the long runs of the test layers
-  deny                        advisories, licences and sources by cargo-deny
+  deny [--offline] [CHECK…]   advisories, licences and sources by cargo-deny
   help                        this list";
 
 pub(crate) fn print() {
