@@ -31,6 +31,7 @@ mod gateway_share;
 mod gateway_slow;
 mod gateway_smuggling;
 mod gateway_spelling;
+mod gateway_stopping;
 mod gateway_streams;
 mod gateway_table;
 mod gateway_uploads;

@@ -2,12 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
-use crate::support::{Answer, Conn, Dir, Reply, Start, Upstream, post, request, until};
-
-fn pay(key: &str) -> String {
-    let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
-    request("POST", "/slow", &headers, "{}")
-}
+use crate::support::{Answer, Conn, Dir, Reply, Start, Upstream, keyed, post, request, until};
 
 /// The client gives up waiting. Its payment goes through all the same, and its retry gets the answer.
 #[test]
@@ -16,7 +11,7 @@ fn a_client_that_leaves_does_not_take_its_payment_along() {
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     let mut conn = Conn::to(gateway.address);
-    conn.send(pay("k1"));
+    conn.send(keyed("/slow", "k1", "{}"));
     until("the upstream to be asked", || upstream.count() == 1);
     drop(conn);
     // Others come and go meanwhile, so the gateway has seen that the first has left.
@@ -41,7 +36,7 @@ fn a_gateway_that_is_killed_forgets_nothing_and_repeats_nothing() {
     let done = post(gateway.address, "/quick", "done", "{}");
     assert_eq!(done.status, 201);
     let mut conn = Conn::to(gateway.address);
-    conn.send(pay("k1"));
+    conn.send(keyed("/slow", "k1", "{}"));
     until("the upstream to be asked", || upstream.count() == 2);
     gateway.kill();
     let gateway = start();
@@ -105,9 +100,8 @@ fn twenty_kills_under_load_break_no_promise() {
 }
 
 fn pay_once(address: std::net::SocketAddr, key: &str) -> std::io::Result<Answer> {
-    let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
     let mut conn = Conn::try_to(address)?;
-    conn.try_send(request("POST", "/pay", &headers, &format!("\"{key}\"")).as_bytes())?;
+    conn.try_send(keyed("/pay", key, &format!("\"{key}\"")).as_bytes())?;
     conn.try_answer(false)
 }
 
@@ -145,9 +139,9 @@ fn stopping_finishes_what_is_under_way() {
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     let address = gateway.address;
     let mut conn = Conn::to(address);
-    conn.send(pay("k1"));
+    conn.send(keyed("/slow", "k1", "{}"));
     let mut left = Conn::to(address);
-    left.send(pay("k2"));
+    left.send(keyed("/slow", "k2", "{}"));
     until("the upstream to be asked", || upstream.count() == 2);
     drop(left);
     gateway.signal("TERM");
@@ -171,7 +165,7 @@ fn a_second_signal_ends_it_at_once() {
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     let mut conn = Conn::to(gateway.address);
-    conn.send(pay("k1"));
+    conn.send(keyed("/slow", "k1", "{}"));
     until("the upstream to be asked", || upstream.count() == 1);
     gateway.signal("INT");
     gateway.wait_for("stopping");
@@ -188,7 +182,7 @@ fn a_reload_disturbs_nobody_and_a_bad_file_changes_nothing() {
     let text = |address: std::net::SocketAddr| format!("[gateway]\nupstream = \"http://{address}\"\n");
     let gateway = Start::at(&dir).file(&text(upstream.address)).go();
     let mut conn = Conn::to(gateway.address);
-    conn.send(pay("k1"));
+    conn.send(keyed("/slow", "k1", "{}"));
     until("the upstream to be asked", || upstream.count() == 1);
     dir.write("hapax.toml", &(text(other.address) + "[[route]]\nmatch = \"POST /strict\"\nkey = \"required\"\n"));
     gateway.signal("HUP");

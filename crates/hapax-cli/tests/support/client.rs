@@ -164,10 +164,15 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -
     text + "\r\n" + body
 }
 
+/// A POST with a key, of the caller that most tests have.
+pub fn keyed(path: &str, key: &str, body: &str) -> String {
+    let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
+    request("POST", path, &headers, body)
+}
+
 /// One POST with a key on a connection of its own.
 pub fn post(address: SocketAddr, path: &str, key: &str, body: &str) -> Answer {
-    let headers = [("Idempotency-Key", key), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
-    Conn::to(address).send(request("POST", path, &headers, body)).answer()
+    Conn::to(address).send(keyed(path, key, body)).answer()
 }
 
 pub fn get(address: SocketAddr, path: &str) -> Answer {

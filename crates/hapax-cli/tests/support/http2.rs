@@ -51,6 +51,12 @@ pub fn ask(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     head(&[&[(":method", method), (":scheme", "http"), (":path", path), (":authority", "a")], more].concat())
 }
 
+/// All of a POST with a key and without a body, of the caller that most tests have.
+pub fn keyed(stream: u32, path: &str, key: &str) -> Vec<u8> {
+    let more = [("idempotency-key", key), ("authorization", "Bearer one"), ("content-length", "0")];
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask("POST", path, &more))
+}
+
 impl Http2 {
     /// With the given settings, each a number and a value.
     pub fn to(address: SocketAddr, settings: &[(u16, u32)]) -> Self {

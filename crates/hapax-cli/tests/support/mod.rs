@@ -11,7 +11,7 @@ mod process;
 pub mod stores;
 mod upstream;
 
-pub use client::{Answer, Conn, get, post, request};
+pub use client::{Answer, Conn, get, keyed, post, request};
 pub use daemon::Daemon;
 pub use process::{Dir, Gateway, Start};
 pub use upstream::{Asked, Reply, Upstream};

@@ -1,8 +1,14 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
 };
+
+use super::until;
 
 /// A request as the upstream saw it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,6 +54,7 @@ pub struct Upstream {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
     connections: Arc<Mutex<Vec<TcpStream>>>,
+    gone: Arc<AtomicBool>,
 }
 
 impl Upstream {
@@ -63,16 +70,21 @@ impl Upstream {
         let address = listener.local_addr().unwrap();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let connections: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let gone: Arc<AtomicBool> = Arc::default();
         let (all, open, handler): (_, _, Arc<Handler>) = (asked.clone(), connections.clone(), Arc::new(handler));
+        let leaves = gone.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
+                if leaves.load(Ordering::SeqCst) {
+                    return;
+                }
                 stream.set_nodelay(true).unwrap();
                 open.lock().unwrap().push(stream.try_clone().unwrap());
                 let (all, handler) = (all.clone(), handler.clone());
                 std::thread::spawn(move || serve(stream, &all, &handler));
             }
         });
-        Self { address, asked, connections }
+        Self { address, asked, connections, gone }
     }
 
     /// Answers every request with its number.
@@ -93,6 +105,23 @@ impl Upstream {
         (upstream, go)
     }
 
+    /// Sends one event each time it is told, and ends when the teller is gone.
+    pub fn events(content_type: &'static str) -> (Self, mpsc::Sender<&'static str>) {
+        let (tell, told) = mpsc::channel::<&'static str>();
+        let told = Mutex::new(told);
+        let upstream = Self::new(move |_, _, stream| {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            while let Ok(event) = told.lock().unwrap().recv() {
+                if stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).is_err() {
+                    break;
+                }
+            }
+            Reply::Bytes(b"0\r\n\r\n".to_vec())
+        });
+        (upstream, tell)
+    }
+
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
@@ -111,6 +140,13 @@ impl Upstream {
         for stream in &*self.connections.lock().unwrap() {
             let _ = stream.shutdown(Shutdown::Both);
         }
+    }
+
+    /// Closes all connections and takes no more: whoever comes is refused.
+    pub fn leave(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+        until("the upstream to be gone", || TcpStream::connect(self.address).is_err());
+        self.close_all();
     }
 }
 
