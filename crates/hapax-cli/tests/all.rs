@@ -27,6 +27,7 @@ mod gateway_once;
 mod gateway_preface;
 mod gateway_protocols;
 mod gateway_renamed;
+mod gateway_resets;
 mod gateway_share;
 mod gateway_slow;
 mod gateway_smuggling;
