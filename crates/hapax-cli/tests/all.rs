@@ -35,6 +35,7 @@ mod gateway_spelling;
 mod gateway_stopping;
 mod gateway_streams;
 mod gateway_table;
+mod gateway_unsent;
 mod gateway_uploads;
 mod gateway_upstream_faults;
 mod gateway_whose;
