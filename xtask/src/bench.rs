@@ -7,9 +7,10 @@ use crate::program::{Program, passed_on};
 use crate::{process, servers};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
-const FEATURES: [(&str, &str); 7] = [
+const FEATURES: [(&str, &str); 8] = [
     ("ledger", "peers"),
     ("daemon", "web"),
+    ("flood", "web"),
     ("gateway", "web"),
     ("queue", "queue"),
     ("replay", "web"),
@@ -17,7 +18,7 @@ const FEATURES: [(&str, &str); 7] = [
     ("store-redis", "stores"),
 ];
 /// These start the product as a user would.
-const NEED_THE_PROGRAM: [&str; 3] = ["daemon", "gateway", "replay"];
+const NEED_THE_PROGRAM: [&str; 4] = ["daemon", "flood", "gateway", "replay"];
 /// Allocations are counted by a program of their own, so that the counting is not measured along.
 const NEED_COUNTS: [&str; 2] = ["engine", "gate"];
 

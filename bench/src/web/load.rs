@@ -99,6 +99,36 @@ pub(crate) fn alone(address: &str, what: &str, clients: &str, seconds: &str) -> 
     asked().map_or_else(|problem| problem, |rate| format!("{rate:.0} a second"))
 }
 
+/// Lets so many clients send as fast as they are answered, whatever they are answered, until it is over: how many requests
+/// there were.
+pub(crate) fn flood(
+    address: SocketAddr,
+    clients: usize,
+    requests: &Requests,
+    over: &Arc<AtomicBool>,
+) -> Result<u64, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let next = Arc::new(AtomicU64::new(0));
+    runtime.block_on(async {
+        let mut all = tokio::task::JoinSet::new();
+        for _ in 0..clients {
+            let (requests, next, over) = (requests.clone(), Arc::clone(&next), Arc::clone(over));
+            all.spawn(async move {
+                let mut connection = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+                let (mut out, mut answer) = (Vec::new(), Vec::new());
+                while !over.load(Relaxed) {
+                    requests.write(next.fetch_add(1, Relaxed), &mut out);
+                    connection.write_all(&out).await.map_err(|error| format!("sending a request: {error}"))?;
+                    read_answer(&mut connection, &mut answer).await?;
+                }
+                Ok::<_, String>(())
+            });
+        }
+        all.join_all().await.into_iter().collect::<Result<(), String>>()
+    })?;
+    Ok(next.load(Relaxed))
+}
+
 async fn client(
     mut connection: TcpStream,
     requests: &Requests,
@@ -117,7 +147,7 @@ async fn client(
         requests.write(number, &mut out);
         let start = Instant::now();
         connection.write_all(&out).await.map_err(|error| format!("sending a request: {error}"))?;
-        replays += usize::from(read_answer(&mut connection, &mut answer).await?);
+        replays += usize::from(read_answer(&mut connection, &mut answer).await?.done(&answer)?.replayed);
         latencies.push(start.elapsed().as_secs_f64() * 1e3);
     }
     Ok((latencies, replays))
@@ -125,11 +155,11 @@ async fn client(
 
 /// Reads one answer whole, into `answer`.
 pub(crate) async fn read_whole(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result<(), String> {
-    read_answer(connection, answer).await.map(drop)
+    read_answer(connection, answer).await?.done(answer).map(drop)
 }
 
-/// Reads one answer whole; whether it was marked as a replay.
-async fn read_answer(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result<bool, String> {
+/// Reads one answer whole, whatever its status.
+async fn read_answer(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result<Head, String> {
     answer.clear();
     let head = loop {
         read_more(connection, answer).await?;
@@ -140,7 +170,7 @@ async fn read_answer(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result
     while answer.len() < head.whole {
         read_more(connection, answer).await?;
     }
-    Ok(head.replayed)
+    Ok(head)
 }
 
 /// What a client wants to know of an answer before its body. It costs as little as it can: on two cores that all of them
@@ -148,6 +178,7 @@ async fn read_answer(connection: &mut TcpStream, answer: &mut Vec<u8>) -> Result
 struct Head {
     /// How many bytes head and body have together.
     whole: usize,
+    status: Option<u16>,
     replayed: bool,
 }
 
@@ -159,14 +190,18 @@ impl Head {
         let httparse::Status::Complete(end) = head.parse(answer).map_err(|error| error.to_string())? else {
             return Ok(None);
         };
-        if head.code != Some(200) {
-            return Err(format!("an answer other than 200:\n{}", String::from_utf8_lossy(answer)));
-        }
         let value = |name: &str| head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
         let length = value("content-length").and_then(|length| std::str::from_utf8(length.value).ok()?.parse().ok());
         let length: usize = length.ok_or("an answer without a Content-Length")?;
         let replayed = value("idempotent-replayed").is_some_and(|header| header.value == b"true");
-        Ok(Some(Self { whole: end + length, replayed }))
+        Ok(Some(Self { whole: end + length, status: head.code, replayed }))
+    }
+
+    fn done(self, answer: &[u8]) -> Result<Self, String> {
+        if self.status == Some(200) {
+            return Ok(self);
+        }
+        Err(format!("an answer other than 200:\n{}", String::from_utf8_lossy(answer)))
     }
 }
 

@@ -13,6 +13,8 @@ mod server;
 
 pub(crate) use daemon::run as daemon;
 pub(crate) use first::run as first;
-pub(crate) use load::alone as load_alone;
+pub(crate) use load::{Until, alone as load_alone, crowd, flood};
+pub(crate) use process::Running;
 pub(crate) use replay::run as replay;
-pub(crate) use server::serve;
+pub(crate) use request::{Keys, Requests};
+pub(crate) use server::{BUSY, serve};

@@ -70,8 +70,16 @@ impl Running {
 
     /// The gateway as a user would start it, durable on a ledger in `place`.
     pub(crate) fn gateway(upstream: SocketAddr, place: &Path) -> Result<Self, String> {
+        Self::gateway_with(upstream, place, None)
+    }
+
+    /// The same, with this configuration.
+    pub(crate) fn gateway_with(upstream: SocketAddr, place: &Path, file: Option<&Path>) -> Result<Self, String> {
         let address = free_address()?;
         let mut command = Command::new(beside_us("hapax")?);
+        if let Some(file) = file {
+            command.env("HAPAX_CONFIG", file);
+        }
         command.args(["gateway", "--upstream", &format!("http://{upstream}"), "--listen", &address.to_string()]);
         command.args(["--store", &format!("file:{}", place.display())]);
         command.stdout(Stdio::null()).stderr(Stdio::null());

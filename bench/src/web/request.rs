@@ -24,13 +24,18 @@ pub(crate) struct Requests {
 impl Requests {
     /// `run` keeps the keys of one turn apart from those of another.
     pub(crate) fn new(run: u64, keys: Keys) -> Self {
+        Self::of("one-customer", "/v1/charges", run, keys)
+    }
+
+    pub(crate) fn of(customer: &str, path: &str, run: u64, keys: Keys) -> Self {
         let filler = "x".repeat(BODY - r#"{"amount":1200,"note":""}"#.len());
         let body = format!(r#"{{"amount":1200,"note":"{filler}"}}"#);
-        let before = b"POST /v1/charges HTTP/1.1\r\nHost: shop.example\r\nContent-Type: application/json\r\n\
-                       Authorization: Bearer of-one-customer\r\nIdempotency-Key: "
-            .to_vec();
+        let before = format!(
+            "POST {path} HTTP/1.1\r\nHost: shop.example\r\nContent-Type: application/json\r\n\
+             Authorization: Bearer of-{customer}\r\nIdempotency-Key: "
+        );
         let after = format!("\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes();
-        Self { before, after, run, keys }
+        Self { before: before.into_bytes(), after, run, keys }
     }
 
     pub(crate) fn write(&self, number: u64, into: &mut Vec<u8>) {

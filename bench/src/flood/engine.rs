@@ -1,5 +1,4 @@
-//! One tenant floods, with distinct keys and with keys that are answered 503; another goes about its business. What the
-//! other's slowest of a hundred takes without and with the flood, in turns on one ledger, and whether memory stays bounded.
+//! The engine on one ledger, in this process.
 
 use std::{
     sync::{
@@ -15,70 +14,34 @@ use hapax_core::{
 };
 use hapax_engine::{Begun, Engine, InScope};
 use hapax_ledger::{Ledger, Options};
-use serde_json::{Value, json};
 
-use crate::{
-    alloc,
-    sample::{median, quantile},
-    scratch::scratch,
-};
+use super::{ADMITTED, FLOODING, KEPT, Keys, ROOM, ROUNDS, Turns};
+use crate::{alloc, sample::quantile, scratch::scratch};
 
-const ROUNDS: usize = 7;
-/// How many the flooding tenant has under way at once: as many as its admission allows, and as many again.
-const FLOODING: usize = 16;
-const ADMITTED: u32 = 8;
-/// What one tenant may keep.
-const KEPT: u64 = 20_000;
-
-pub(crate) fn run(seconds: f64) -> Value {
-    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() else {
-        return Value::Null;
-    };
+pub(super) fn run(keys: Keys, seconds: f64) -> Result<Turns, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
     let path = scratch("flood");
-    let Ok(ledger) = Ledger::open_with(Options::new(&path)) else { return Value::Null };
-    let ledger = Arc::new(ledger);
+    let ledger = Ledger::open_with(Options::new(&path)).map_err(|error| error.to_string())?;
     let policy = Policy {
-        capacity: Capacity { per_tenant: KEPT, ..Capacity::of(1_000_000, OnFull::EvictOldestFinal) },
+        capacity: Capacity { per_tenant: KEPT, ..Capacity::of(ROOM, OnFull::EvictOldestFinal) },
         admission: Some(Admission { max_in_flight: 1_000, per_tenant: ADMITTED }),
         ..Preset::Standard.policy()
     };
-    let Ok(engine) =
-        Engine::builder(Arc::clone(&ledger) as Arc<dyn hapax_store::Store>).policy("bench", policy).build()
-    else {
-        return Value::Null;
-    };
+    let engine =
+        Engine::builder(Arc::new(ledger)).policy("bench", policy).build().map_err(|error| error.to_string())?;
     let turn = Duration::from_secs_f64((seconds / (2 * ROUNDS) as f64).max(0.2));
-    let (mut quiet, mut flooded, mut asked) = (Vec::new(), Vec::new(), 0);
-    let mut number = 0;
-    let mut grown = Vec::new();
+    let (mut turns, mut number) = (Turns::default(), 0);
     for round in 0..ROUNDS {
         let alone = runtime.block_on(business(&engine, turn, &mut number));
-        let flood = Flood::start(&runtime, &engine, round);
+        let flood = Flood::start(&runtime, &engine, keys, round);
         let beside = runtime.block_on(business(&engine, turn, &mut number));
-        asked += flood.stop(&runtime);
-        eprintln!("round {round}: p99 {alone:6.3} ms alone, {beside:6.3} ms beside the flood, {asked} asked so far");
-        quiet.push(alone);
-        flooded.push(beside);
-        grown.push(alloc::resident() as f64);
+        let asked = flood.stop(&runtime);
+        turns.note(alone, None, beside, asked, alloc::resident() as f64 / f64::from(1 << 20));
     }
-    let held = ledger.status().slots;
-    drop((engine, ledger));
+    drop(engine);
     let _left = std::fs::remove_dir_all(&path);
-    let ratios: Vec<f64> = flooded.iter().zip(&quiet).map(|(beside, alone)| beside / alone).collect();
-    json!({
-        "bench": "flood",
-        "unit": "ms",
-        "ours": {
-            "p99 alone": median(&mut quiet),
-            "p99 beside the flood": median(&mut flooded),
-            "requests of the flood": asked,
-            "records and versions kept": held,
-            "resident bytes after the first turn": grown.first(),
-            "resident bytes after the last turn": grown.last(),
-        },
-        "peers": {},
-        "ratios": { "p99 beside the flood to alone, median of turns": median(&mut ratios.clone()) },
-    })
+    Ok(turns)
 }
 
 /// One call after the other, each with a pause, as a customer would: the slowest of a hundred, in milliseconds.
@@ -111,7 +74,7 @@ struct Flood {
 }
 
 impl Flood {
-    fn start(runtime: &tokio::runtime::Runtime, engine: &Engine, round: usize) -> Self {
+    fn start(runtime: &tokio::runtime::Runtime, engine: &Engine, keys: Keys, round: usize) -> Self {
         let (over, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let scope = engine.surface("bench").tenant("flood");
         let tasks = (0..FLOODING).map(|task| {
@@ -122,7 +85,7 @@ impl Flood {
                 while !over.load(Relaxed) {
                     key += 1;
                     asked.fetch_add(1, Relaxed);
-                    one(&engine, &scope, key).await;
+                    one(&engine, &scope, keys, key).await;
                 }
             })
         });
@@ -141,10 +104,9 @@ impl Flood {
     }
 }
 
-/// A new key each time: every other one is answered 503, and stays open to be tried again.
-async fn one(engine: &Engine, scope: &InScope, key: u64) {
+async fn one(engine: &Engine, scope: &InScope, keys: Keys, key: u64) {
     match scope.clone().key(key).begin().await {
-        Ok(Begun::Execute(ticket)) if key.is_multiple_of(2) => {
+        Ok(Begun::Execute(ticket)) if keys == Keys::Busy => {
             let busy = Outcome { class: OutcomeClass::RetryableFailure, status: 503, ..Outcome::success("busy") };
             let _failed = ticket.fail(engine, busy).await;
         }
