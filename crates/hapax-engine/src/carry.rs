@@ -145,6 +145,10 @@ impl Inner {
                     self.tell(id, about, &step, moment.wall, actor);
                     return Ok(Carried { reply: step.reply, seen, unsettled });
                 }
+                Write::Put(_) | Write::Remove if seen.is_other => {
+                    let error = self.corrupt(id, "a record of another kind is where an operation is to be".to_owned());
+                    return Err(NotCarried { error, unsettled });
+                }
                 Write::Put(record) => Some(record),
                 Write::Remove => None,
             };

@@ -133,11 +133,7 @@ impl Inner {
 
     fn looked<R: Other>(&self, snapshot: &Snapshot, id: &Id) -> Result<Looked<R>, StoreError> {
         let opened = snapshot.record.as_ref().map(R::open).transpose();
-        let mut record = opened.map_err(|error| StoreError::Corrupt {
-            store: self.store_name.clone(),
-            place: format!("record {id}"),
-            reason: error.to_string(),
-        })?;
+        let mut record = opened.map_err(|error| self.corrupt(id, error.to_string()))?;
         if let Some(record) = &mut record {
             record.settle(snapshot.stamp);
         }

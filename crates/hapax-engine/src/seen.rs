@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use hapax_core::{Current, Id, Millis, Record, Stamp, Version};
-use hapax_store::{Snapshot, StoreError, codec};
+use hapax_store::{Kind, Snapshot, StoreError, codec};
 use tokio::time::Instant;
 
 use crate::{engine::Inner, gate::Mark};
@@ -16,6 +16,9 @@ pub(crate) struct Seen {
     pub(crate) mark: Option<Mark>,
     /// The store has just said so. What is only held may be long over: a write finds out, anything else has to look.
     pub(crate) fresh: bool,
+    /// There is a record, and it is no operation. Whoever names it as one is told what anybody is told of an id that is not
+    /// there, and nothing is written over it.
+    pub(crate) is_other: bool,
 }
 
 /// What is known of the store's time.
@@ -30,7 +33,7 @@ enum When {
 impl Seen {
     /// Nothing was read: the id is taken to be one that was never written. The swap finds out.
     pub(crate) const fn nothing() -> Self {
-        Self { record: None, version: Version::NEVER, when: When::Ask, mark: None, fresh: false }
+        Self { record: None, version: Version::NEVER, when: When::Ask, mark: None, fresh: false, is_other: false }
     }
 
     pub(crate) const fn marked(mut self, mark: Mark) -> Self {
@@ -41,13 +44,16 @@ impl Seen {
 
 impl Inner {
     pub(crate) fn seen(&self, snapshot: &Snapshot, id: &Id) -> Result<Seen, StoreError> {
-        let record = snapshot.record.as_ref().map(codec::open).transpose().map_err(|error| StoreError::Corrupt {
-            store: self.store_name.clone(),
-            place: format!("record {id}"),
-            reason: error.to_string(),
-        })?;
+        let is_other = snapshot.record.as_ref().is_some_and(|envelope| envelope.kind != Kind::OPERATION);
+        let envelope = snapshot.record.as_ref().filter(|_| !is_other);
+        let record = envelope.map(codec::open).transpose().map_err(|error| self.corrupt(id, error.to_string()))?;
         let record = record.map(|record| Arc::new(record.settled(snapshot.version, snapshot.stamp)));
-        Ok(Seen { record, version: snapshot.version, when: self.when(snapshot.now), mark: None, fresh: true })
+        Ok(Seen { record, version: snapshot.version, when: self.when(snapshot.now), mark: None, fresh: true, is_other })
+    }
+
+    /// What is there under this id cannot be used.
+    pub(crate) fn corrupt(&self, id: &Id, reason: String) -> StoreError {
+        StoreError::Corrupt { store: self.store_name.clone(), place: format!("record {id}"), reason }
     }
 
     /// What this process itself wrote.
@@ -55,7 +61,7 @@ impl Inner {
         if let Some(record) = &mut record {
             Arc::make_mut(record).settle(version, stamp);
         }
-        Seen { record, version, when: self.when(stamp), mark: None, fresh: true }
+        Seen { record, version, when: self.when(stamp), mark: None, fresh: true, is_other: false }
     }
 
     fn when(&self, now: Stamp) -> When {

@@ -171,15 +171,6 @@ impl Inner {
         self.in_time("scan", self.store.scan(index, after, self.settings.sweep_slice)).await
     }
 
-    /// A damaged record is everybody's trouble who asks for it, but must not stop the work on all others.
-    async fn readable(&self, id: &Id) -> Result<Option<Seen>, StoreError> {
-        match self.read(id).await {
-            Ok(seen) => Ok(Some(seen)),
-            Err(StoreError::Corrupt { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     async fn sweep_index(&self, index: Index, swept: &mut Swept) -> Result<(), EngineError> {
         let mut after: Option<Cursor> = None;
         loop {
@@ -202,7 +193,7 @@ impl Inner {
     async fn expire_page(&self, ids: &[Id], swept: &mut Swept) -> Result<(), EngineError> {
         for id in ids {
             swept.looked_at += 1;
-            let Some(seen) = self.readable(id).await? else {
+            let Some(seen) = self.operation(id).await? else {
                 swept.written += self.sweep_other_kind(id).await?;
                 continue;
             };
@@ -239,7 +230,7 @@ impl Inner {
                 if now.since(info.stored) < age {
                     continue;
                 }
-                let Some(owner) = self.readable(&info.owner).await? else { continue };
+                let Some(owner) = self.operation(&info.owner).await? else { continue };
                 let named = owner.record.iter().any(|record| record.stored_bodies().any(|body| body == info.body));
                 if !named {
                     self.in_time("drop_body", self.store.drop_body(info.body)).await?;
@@ -271,7 +262,7 @@ impl Inner {
             let scan = self.store.scan(Index::TenantAge(tenant), after.as_ref(), HUNTED_AT_ONCE);
             let page = self.in_time("scan", scan).await?;
             for id in &page.items {
-                let Some(seen) = self.readable(id).await? else { continue };
+                let Some(seen) = self.operation(id).await? else { continue };
                 let (about, counted) = (seen.about(), counts(&seen));
                 // What time has taken already is only written down.
                 let command =

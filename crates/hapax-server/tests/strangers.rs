@@ -76,6 +76,49 @@ async fn two_tenants_with_one_key_never_meet() {
     assert_eq!(at_public["items"].as_array().unwrap().len(), 0, "{at_public}");
 }
 
+/// Records of other kinds have ids as well, and those of groups can be reckoned. At the addresses of operations nobody learns that
+/// they are there, whose they are, or that anything were damaged; and nothing is written over them.
+#[tokio::test]
+async fn what_is_no_operation_is_not_there_as_one() {
+    let daemon = Setup { auth: support::keys(), ..Setup::default() }.start().await;
+    let (acme, globex) = (daemon.as_key("acme-operator"), daemon.as_key("globex-client"));
+    let group = ask(&acme, "POST", "/v1/groups", json!({ "name": "turn-1" })).await.1;
+    let (id, unknown) = (group["group"].as_str().unwrap(), "ab".repeat(32));
+    let token = begin(&acme, json!({})).await.1["token"].clone();
+    for client in [&acme, &globex] {
+        for (verb, more) in [
+            ("start", json!({})),
+            ("renew", json!({})),
+            ("complete", json!({ "outcome": { "body": "x" } })),
+            ("reject", json!({})),
+            ("fail", json!({})),
+            ("release", json!({ "why": "no_effect" })),
+        ] {
+            let of = |id: &str| json!({ "operation": id, "token": token });
+            let told = step(client, &of(id), verb, more.clone()).await;
+            let mut wanted = step(client, &of(&unknown), verb, more).await;
+            if let Some(named) = wanted.1.get_mut("operation") {
+                *named = json!(id);
+            }
+            assert_eq!(told, wanted, "{verb}");
+        }
+        let resolve = json!({ "version": 1, "resolution": "open", "posture": "operator_accepted", "reason": "a slip" });
+        for (method, before, after, body) in [
+            ("GET", "/v1/operations/", "", Value::Null),
+            ("POST", "/v1/operations/", ":resolve", resolve),
+            ("GET", "/page/operation?id=", "", Value::Null),
+        ] {
+            let told = ask(client, method, &format!("{before}{id}{after}"), body.clone()).await;
+            let wanted = ask(client, method, &format!("{before}{unknown}{after}"), body).await;
+            let named = told.1.to_string().replace(&id[..12], &unknown[..12]);
+            assert_eq!(told.0, wanted.0, "{before}{after}: {named}");
+            assert!(!named.contains("damaged"), "{named}");
+        }
+    }
+    let found = ask(&acme, "POST", "/v1/groups", json!({ "name": "turn-1" })).await;
+    assert_eq!(found, (200, group), "it is as it was");
+}
+
 /// No key, a wrong key, a malformed one, a key that may not come in by this door: one answer, at every address.
 #[tokio::test]
 async fn who_is_not_known_learns_nothing() {

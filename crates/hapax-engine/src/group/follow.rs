@@ -89,10 +89,11 @@ impl Engine {
 }
 
 impl Inner {
-    /// An operation as it stands; `None` where the id is one of another kind.
+    /// An operation as it stands; `None` where the id is one of another kind. So is a damaged record: it is everybody's
+    /// trouble who asks for it, but must not stop the work on all others.
     pub(crate) async fn operation(&self, id: &Id) -> Result<Option<Seen>, StoreError> {
         match self.read(id).await {
-            Ok(seen) => Ok(Some(seen)),
+            Ok(seen) => Ok(Some(seen).filter(|seen| !seen.is_other)),
             Err(StoreError::Corrupt { .. }) => Ok(None),
             Err(error) => Err(error),
         }
