@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -39,7 +40,9 @@ pub(crate) async fn open(url: &str, data: &Path) -> Result<Opened, Failure> {
         }
         Some(_) | None => {
             let store = hapax::open_store(url).await.map_err(|error| not_opened(url, &error))?;
-            fs::create_dir_all(data).map_err(|error| Failure::Data { path: data.to_owned(), error })?;
+            // The secret and the audit log lie there.
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
+            made.map_err(|error| Failure::Data { path: data.to_owned(), error })?;
             Ok(Opened { store, directory: Some(data.to_owned()), ledger: None })
         }
     }
@@ -170,7 +173,8 @@ const LOOKS_AGAIN: Duration = Duration::from_millis(50);
 
 async fn hold(data: &Path) -> Result<File, Failure> {
     let failed = |error| Failure::Data { path: data.to_owned(), error };
-    let file = File::options().create(true).truncate(false).write(true).open(data.join("lock")).map_err(failed)?;
+    let file =
+        File::options().create(true).truncate(false).write(true).mode(0o600).open(data.join("lock")).map_err(failed)?;
     let until = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {

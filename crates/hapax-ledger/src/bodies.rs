@@ -5,7 +5,16 @@
 //!  8  owner 32, body id 32, stored u64, then the bytes
 //! ```
 
-use std::{collections::BTreeMap, io, ops::Bound, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io,
+    ops::Bound,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use hapax_core::{Id, Stamp};
@@ -30,7 +39,14 @@ pub(crate) struct Bodies {
     store: String,
     /// All durable bodies. What a start has found by its name only is looked at when somebody asks for it.
     known: Mutex<BTreeMap<BodyId, Option<BodyInfo>>>,
+    /// How long the body is for which there was no room; 0: there is room as far as is known.
+    missing: AtomicU64,
 }
+
+/// So much room is looked for at most: a body that is longer than the rest of the disk is no reason to refuse all others.
+const ROOM: u64 = 1 << 20;
+/// The passing name of what is written to find out.
+const PROBE: &str = "room.tmp";
 
 /// Written under a passing name, and not yet synced.
 #[derive(Debug)]
@@ -71,7 +87,40 @@ impl Bodies {
         }
         // A body that only the page cache held is found by its name all the same, and its owner may trust it.
         disk.sync_dir(&dir)?;
-        Ok(Self { disk, dir, seed: crc32c::crc32c(store), store: name, known: Mutex::new(known) })
+        let (known, missing) = (Mutex::new(known), AtomicU64::new(0));
+        Ok(Self { disk, dir, seed: crc32c::crc32c(store), store: name, known, missing })
+    }
+
+    /// Whether the last body did not fit on the disk. Then no new work is taken: nobody could record what comes of it.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.missing.load(Ordering::Acquire) > 0
+    }
+
+    /// There was no room for so long a body.
+    pub(crate) fn lacks(&self, length: u64) {
+        self.missing.store(length.clamp(1, ROOM), Ordering::Release);
+    }
+
+    /// There was room for so long a body.
+    pub(crate) fn had_room(&self, length: u64) {
+        let _less = self.missing.fetch_update(Ordering::AcqRel, Ordering::Acquire, |missing| {
+            (missing > 0 && length >= missing).then_some(0)
+        });
+    }
+
+    /// Looks whether there is room again, by taking it and giving it back.
+    pub(crate) fn has_room(&self) -> bool {
+        let missing = self.missing.load(Ordering::Acquire);
+        let path = self.dir.join(PROBE);
+        let written = self.disk.open(&path, Mode::Create).and_then(|file| {
+            file.write_at(&vec![0; missing as usize + HEADER], 0)?;
+            file.sync()
+        });
+        let removed = self.disk.remove(&path);
+        if written.and(removed).is_ok() {
+            self.had_room(missing);
+        }
+        !self.is_tight()
     }
 
     pub(crate) fn write(&self, owner: &Id, body: BodyId, bytes: &[u8], stored: Stamp) -> io::Result<Passing> {

@@ -28,11 +28,13 @@ pub(crate) struct Keeper {
     shared: Arc<Shared>,
     cleaner: Cleaner,
     patience: Patience,
+    /// With the room for bodies.
+    body_patience: Patience,
 }
 
 impl Keeper {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, cleaner: Cleaner::default(), patience: Patience::default() }
+        Self { shared, cleaner: Cleaner::default(), patience: Patience::default(), body_patience: Patience::default() }
     }
 
     pub(crate) fn run(mut self, closed: impl Fn() -> bool) {
@@ -71,6 +73,7 @@ impl Keeper {
         let shared = &self.shared;
         shared.time.watch_wall();
         self.make_ready()?;
+        self.look_for_room();
         self.write_hints();
         let shared = &self.shared;
         let soon = shared.time.now().plus(AHEAD);
@@ -102,6 +105,20 @@ impl Keeper {
                 self.patience.is_rewarded();
                 done
             }
+        }
+    }
+
+    /// A body did not fit, and nobody who is at work has tried another since.
+    fn look_for_room(&mut self) {
+        let Shared { bodies, time, counters, .. } = &*self.shared;
+        let retired = counters.retired.load(Ordering::Relaxed);
+        if !bodies.is_tight() || !self.body_patience.is_over(time.now(), retired) {
+            return;
+        }
+        if bodies.has_room() {
+            self.body_patience.is_rewarded();
+        } else {
+            self.body_patience.in_vain(time.now(), retired);
         }
     }
 

@@ -181,7 +181,7 @@ impl Ledger {
             carried: read(&counters.carried),
             retired: read(&counters.retired),
             clock_steps: shared.time.steps(),
-            tight: shared.log.is_tight(),
+            tight: shared.log.is_tight() || shared.bodies.is_tight(),
             poisoned: shared.poison.why().map(str::to_owned),
         }
     }

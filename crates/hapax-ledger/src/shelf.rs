@@ -150,13 +150,15 @@ fn together(waiting: &mut VecDeque<Handed>) -> Vec<Handed> {
 
 /// What has been done, and is not yet durable.
 enum Step {
-    Put(io::Result<Passing>),
+    /// How long it is.
+    Put(u64, io::Result<Passing>),
     /// Whether it was there.
     Removed(BodyId, io::Result<bool>),
 }
 
 /// A body is written before the record that names it: a failed sync is no better here than in the log, and poisons. The
-/// exception is a want of room: what was half written under a passing name is thrown away, and nobody else is concerned.
+/// exception is a want of room: what was half written under a passing name is thrown away, and no new work is taken until
+/// there is some again.
 fn write(shared: &Shared, all: Vec<Handed>) {
     let bodies = &shared.bodies;
     let stored = shared.time.tell();
@@ -165,7 +167,8 @@ fn write(shared: &Shared, all: Vec<Handed>) {
     for Handed { body, what, reply } in all {
         let step = match what {
             What::Put { owner, bytes } => {
-                Step::Put(bodies.write(&owner, body, &bytes, stored).inspect_err(|_| bodies.discard(body)))
+                let written = bodies.write(&owner, body, &bytes, stored).inspect_err(|_| bodies.discard(body));
+                Step::Put(bytes.len() as u64, written)
             }
             What::Remove => Step::Removed(body, bodies.remove(body)),
         };
@@ -174,7 +177,7 @@ fn write(shared: &Shared, all: Vec<Handed>) {
     let mut changed = false;
     for (step, _) in &mut steps {
         match step {
-            Step::Put(done @ Ok(_)) => {
+            Step::Put(_, done @ Ok(_)) => {
                 let finished = done.as_ref().map_or(Ok(()), |passing| {
                     bodies.finish(passing).inspect_err(|_| bodies.discard(passing.info.body))
                 });
@@ -184,7 +187,7 @@ fn write(shared: &Shared, all: Vec<Handed>) {
                 }
             }
             Step::Removed(_, Ok(was_there)) => changed |= *was_there,
-            Step::Put(Err(_)) | Step::Removed(_, Err(_)) => {}
+            Step::Put(_, Err(_)) | Step::Removed(_, Err(_)) => {}
         }
     }
     let synced = if changed { bodies.sync() } else { Ok(()) };
@@ -193,19 +196,21 @@ fn write(shared: &Shared, all: Vec<Handed>) {
     }
     for (step, reply) in steps {
         let failed = match (&step, &synced) {
-            (Step::Put(Err(error)), _) => {
+            (Step::Put(length, Err(error)), _) => {
                 let failed = bodies.failed(error);
-                if let StoreError::Unavailable { reason, .. } = &failed {
-                    shared.poison(reason);
+                match &failed {
+                    StoreError::Unavailable { reason, .. } => shared.poison(reason),
+                    _ => bodies.lacks(*length),
                 }
                 Some(failed)
             }
             (Step::Removed(_, Err(error)), _) => Some(bodies.failed(error)),
             (Step::Removed(_, Ok(false)), _) => None,
-            (Step::Put(Ok(_)) | Step::Removed(_, Ok(true)), Err(error)) => {
+            (Step::Put(_, Ok(_)) | Step::Removed(_, Ok(true)), Err(error)) => {
                 Some(shared.unavailable(format!("its bodies cannot be synced: {error}")))
             }
-            (Step::Put(Ok(passing)), Ok(())) => {
+            (Step::Put(length, Ok(passing)), Ok(())) => {
+                bodies.had_room(*length);
                 bodies.learn(passing.info);
                 None
             }

@@ -251,11 +251,8 @@ impl Writer {
             return Some(swap);
         }
         // What is left when the disk is full belongs to those who are at work already.
-        if self.shared.log.is_tight()
-            && !at_work
-            && swap.next.is_some()
-            && self.appender.left() < self.appender.active().size / 2
-        {
+        let is_tight = || self.shared.log.is_tight() && self.appender.left() < self.appender.active().size / 2;
+        if !at_work && swap.next.is_some() && (self.shared.bodies.is_tight() || is_tight()) {
             let _ = swap.reply.send(Reply::Failed(self.full()));
             return None;
         }
@@ -412,7 +409,8 @@ impl Writer {
     fn full(&self) -> StoreError {
         StoreError::Full {
             store: self.shared.name.clone(),
-            reason: "the disk has no room for another segment; attempts under way may still end [HX0026]".into(),
+            reason: "the disk has no room for another segment or body; attempts under way may still end [HX0026]"
+                .into(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A disk without room: attempts under way may end, and the disk is left in peace.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use crate::common::*;
 use hapax_core::{Millis, Version};
@@ -8,9 +8,15 @@ use hapax_ledger::{
     Options,
     disk::{Disk, FaultyDisk, RecordingDisk},
 };
-use hapax_store::{Due, Envelope, StoreError, Swap};
+use hapax_store::{BodyId, Due, Envelope, Store as _, StoreError, Swap};
 
 const DIR: &str = "/l";
+
+/// Of a ledger without threads, which does all at once.
+fn now<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(work)
+}
 
 fn options(disk: Arc<dyn Disk>, clock: &Arc<ManualClock>) -> Options {
     small(DIR).disk(disk).clock(clock.clone()).removal_memory(Millis::from_days(1))
@@ -118,4 +124,54 @@ fn a_full_disk_is_tried_again_with_growing_patience_and_at_once_when_a_segment_g
     ledger.settle();
     assert!(!ledger.ledger.status().tight, "{:?}", ledger.ledger.status());
     assert_eq!(ledger.ledger.status().poisoned, None);
+}
+
+/// A body does not fit any more, and a segment would. Whoever began now could not record what comes of it, so nobody does;
+/// attempts under way may still end, and when there is room again it goes on by itself.
+#[test]
+fn where_a_body_does_not_fit_nothing_new_is_begun() {
+    let (disk, clock) = (FaultyDisk::new(Arc::new(RecordingDisk::default())), ManualClock::new());
+    let mut ledger = Stepped::open(options(Arc::new(disk.clone()), &clock)).unwrap();
+    let begin = |ledger: &mut Stepped, number| ledger.swap(id(number), Version::NEVER, Some(live(vec![1; 100])));
+    let Ok(Swap::Swapped { version, .. }) = begin(&mut ledger, 1) else { panic!("it does not begin") };
+    ledger.settle();
+    disk.leave_room(Some(8 * 1024));
+    let put = |ledger: &Stepped, length| now(ledger.ledger.put_body(&id(1), BodyId([7; 32]), vec![7; length].into()));
+    assert!(matches!(put(&ledger, 200_000), Err(StoreError::Full { .. })));
+    for number in 2..20 {
+        let refused = begin(&mut ledger, number);
+        assert!(
+            matches!(&refused, Err(error @ StoreError::Full { .. }) if error.to_string().contains("HX0026")),
+            "{refused:?}"
+        );
+        clock.advance(3_000);
+        ledger.stepper.keep();
+    }
+    assert!(ledger.ledger.status().tight);
+    // A shorter one says nothing about the one that did not fit.
+    assert!(put(&ledger, 1_000).is_ok());
+    assert!(ledger.ledger.status().tight);
+    let ended = ledger.swap(id(1), version, Some(envelope(vec![2; 100])));
+    assert!(matches!(ended, Ok(Swap::Swapped { .. })), "{ended:?}");
+    disk.leave_room(None);
+    clock.advance(30_000);
+    ledger.stepper.keep();
+    assert!(!ledger.ledger.status().tight, "{:?}", ledger.ledger.status());
+    assert!(matches!(begin(&mut ledger, 30), Ok(Swap::Swapped { .. })));
+    assert_eq!(ledger.ledger.status().poisoned, None);
+    drop(ledger);
+    assert!(!disk.list(&Path::new(DIR).join("bodies")).unwrap().iter().any(|name| name.ends_with(".tmp")));
+}
+
+/// One body that is longer than all that is left does not shut out everybody else.
+#[test]
+fn a_body_that_never_fits_is_no_reason_to_refuse_others() {
+    let (disk, clock) = (FaultyDisk::new(Arc::new(RecordingDisk::default())), ManualClock::new());
+    let mut ledger = Stepped::open(options(Arc::new(disk.clone()), &clock)).unwrap();
+    disk.leave_room(Some(8 << 20));
+    let put = now(ledger.ledger.put_body(&id(1), BodyId([7; 32]), vec![7; 9 << 20].into()));
+    assert!(matches!(put, Err(StoreError::Full { .. })));
+    ledger.stepper.keep();
+    let begun = ledger.swap(id(1), Version::NEVER, Some(live(vec![1; 100])));
+    assert!(matches!(begun, Ok(Swap::Swapped { .. })), "{begun:?}");
 }

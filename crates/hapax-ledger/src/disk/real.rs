@@ -1,10 +1,19 @@
-use std::{fs, io, os::unix::fs::FileExt, path::Path, sync::Arc};
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _},
+    path::Path,
+    sync::Arc,
+};
 
 use super::{Disk, File, Held, Mode};
 
-/// The file system of this machine.
+/// The file system of this machine. What is made there is its owner's alone: it holds what users were answered. What is there
+/// already keeps the rights that it was given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
+
+const OWNERS_DIR: u32 = 0o700;
+const OWNERS_FILE: u32 = 0o600;
 
 #[derive(Debug)]
 struct RealFile(fs::File);
@@ -17,7 +26,7 @@ impl Held for RealLock {}
 impl Disk for RealDisk {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         let missing = dir.ancestors().take_while(|ancestor| !ancestor.exists()).count();
-        fs::create_dir_all(dir)?;
+        fs::DirBuilder::new().recursive(true).mode(OWNERS_DIR).create(dir)?;
         // A new directory is only there for good once its parent says so. The nearest one always: an earlier start may
         // have ended before it came to that.
         for parent in dir.ancestors().skip(1).take(missing.max(1)) {
@@ -44,7 +53,7 @@ impl Disk for RealDisk {
 
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
-        options.read(true);
+        options.read(true).mode(OWNERS_FILE);
         match mode {
             Mode::Read => {}
             Mode::Write => {
@@ -76,7 +85,8 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Held>> {
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut options = fs::OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(OWNERS_FILE).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Box::new(RealLock(file))),
             Err(fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -90,7 +100,6 @@ impl Disk for RealDisk {
 #[cfg(target_os = "linux")]
 fn past_the_cache(options: &fs::OpenOptions, path: &Path) -> Option<fs::File> {
     use super::{BLOCK, Zeros};
-    use std::os::unix::fs::OpenOptionsExt;
     let file = options.clone().custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32).open(path).ok()?;
     file.write_all_at(Zeros::new(BLOCK as usize).first(BLOCK as usize), 0).ok()?;
     Some(file)
