@@ -90,6 +90,16 @@ impl Upstream {
                 let _ = self.go.acquire().await;
                 stream.send_reset(Reason::INTERNAL_ERROR);
             }
+            "/torso" | "/torso/counted" | "/torso/head" => {
+                let head = Response::builder().status(201);
+                let head = if path == "/torso/counted" { head.header("content-length", "20") } else { head };
+                let mut stream = respond.send_response(head.body(()).unwrap(), false).unwrap();
+                if path != "/torso/head" {
+                    stream.send_data(Bytes::from_static(b"half of it"), false).unwrap();
+                }
+                let _ = self.go.acquire().await;
+                stream.send_reset(Reason::NO_ERROR);
+            }
             "/silent" if number == 0 => std::future::pending().await,
             "/slow" => {
                 let _ = self.go.acquire().await;
@@ -170,6 +180,30 @@ fn a_stream_that_is_reset_leaves_doubt_before_and_after_its_first_byte() {
     assert!(conn.chunk().is_err(), "it does not seem to end");
     until("the end to be recorded", || post(gateway.address, "/half", "k1", "{}").says("\"code\":\"in_doubt\""));
     assert_eq!((upstream.count("/reset"), upstream.count("/half")), (1, 1));
+}
+
+/// An upstream that breaks its answer off and says that there was no error has not answered all the same: half an answer is
+/// nobody's, and is not given again as a whole one.
+#[test]
+fn an_answer_that_is_broken_off_without_an_error_is_no_whole_one() {
+    let upstream = Upstream::start();
+    let dir = Dir::new();
+    let gateway = in_front_of(&upstream, &dir, "");
+    for path in ["/torso", "/torso/counted", "/torso/head"] {
+        let mut conn = support::Conn::to(gateway.address);
+        let headers =
+            [("Idempotency-Key", "k1"), ("Authorization", "Bearer one"), ("Content-Type", "application/json")];
+        conn.send(support::request("POST", path, &headers, "{}"));
+        until("it to be asked", || upstream.count(path) == 1);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        upstream.go.add_permits(1);
+        until("the end to be recorded", || {
+            let answer = post(gateway.address, path, "k1", "{}");
+            assert!(!answer.is_replay(), "{path}: {}", answer.text());
+            answer.says("\"code\":\"in_doubt\"")
+        });
+        assert_eq!(upstream.count(path), 1);
+    }
 }
 
 /// A connection that its upstream ends takes its own streams along, and nobody else's.

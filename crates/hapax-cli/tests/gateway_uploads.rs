@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::support::{
     Conn, Dir, Reply, Start, Upstream,
-    http2::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2, ask, frame},
+    http2::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2, RST_STREAM, ask, frame},
+    post,
 };
 
 /// A search with its terms in the body of a GET, sent in chunks: the body was dropped on the way, and the upstream
@@ -103,4 +104,42 @@ fn a_broken_body_is_not_passed_on_as_a_whole_one() {
         assert!(answer.status == 400 && answer.says("\"code\":\"broken_request\""), "{body:?}: {}", answer.text());
     }
     assert_eq!(upstream.count(), 0);
+}
+
+/// A client leaves half-way through its upload and says, as some libraries do, that there was no error. What came so far is no
+/// payment of one cent: it is not run, with a key or without, and the key is free for the whole of it.
+#[test]
+fn an_upload_that_is_broken_off_without_an_error_is_not_taken_for_a_whole_one() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    let whole = "{\"cents\": 1000000}";
+    let length = whole.len().to_string();
+    let lengths: [&[(&str, &str)]; 2] = [&[], &[("content-length", &length)]];
+    for (number, counted) in lengths.into_iter().enumerate() {
+        for half in [&b""[..], b"{\"cents\": 1"] {
+            let key = format!("order-{number}-{}", half.len());
+            let keyed = [("idempotency-key", key.as_str()), ("authorization", "Bearer one")];
+            for more in [&keyed[..], &[]] {
+                let mut conn = Http2::to(gateway.address, &[]);
+                conn.send(&frame(HEADERS, END_HEADERS, 1, &ask("POST", "/pay", &[more, counted].concat()))).unwrap();
+                if !half.is_empty() {
+                    conn.send(&frame(DATA, 0, 1, half)).unwrap();
+                }
+                // Otherwise the reset overtakes what was sent.
+                std::thread::sleep(Duration::from_millis(100));
+                conn.send(&frame(RST_STREAM, 0, 1, &0_u32.to_be_bytes())).unwrap();
+                // Whatever becomes of it, it has become when the next one is answered.
+                conn.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &ask("GET", "/health", &[]))).unwrap();
+                assert!(conn.until("an answer", |frame| frame.stream == 3 && frame.kind == HEADERS).is_some());
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            let paid = || upstream.asked().into_iter().filter(|asked| asked.path == "/pay").count();
+            let before = paid();
+            assert_eq!(before, number * 2 + usize::from(!half.is_empty()), "a torso was run");
+            let answer = post(gateway.address, "/pay", &key, whole);
+            assert_eq!((answer.status, answer.is_replay()), (201, false), "{}", answer.text());
+            assert_eq!(paid(), before + 1);
+        }
+    }
 }

@@ -26,7 +26,7 @@ use crate::{
     outlive::Outlive,
     pass, path,
     refusal::refusal,
-    request_body::{self, Why},
+    request_body::{self, Rest, Why},
     route::Route,
     routing,
     setup::Setup,
@@ -159,7 +159,7 @@ impl Gateway {
             }
         };
         self.notice(tenant.as_str());
-        let read = match request_body::read(body, most, setup.pacing, &setup.room).await {
+        let read = match request_body::read(Rest::of(body, head.version), most, setup.pacing, &setup.room).await {
             Ok(read) => read,
             Err(unread) if route.guard.only_notes(&head, unread.why.name()) => {
                 return in_place(|| pass::resumed(head, unread.first, unread.rest, route, &setup, peer)).await;

@@ -32,7 +32,8 @@ pub(crate) async fn through(
     if body.is_end_stream() {
         return whole(head, Bytes::new(), route, setup, peer).await;
     }
-    resumed(head, Bytes::new(), body.into(), route, setup, peer).await
+    let rest = Rest::of(body, head.version);
+    resumed(head, Bytes::new(), rest, route, setup, peer).await
 }
 
 /// The same for a body of which the beginning was read already.

@@ -1,15 +1,16 @@
 //! A request's body, read before anything is decided.
 
 use std::{
+    future::poll_fn,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use hapax_http::Pieces;
-use http_body::{Body, Frame};
-use http_body_util::BodyExt;
+use http::Version;
+use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
@@ -36,27 +37,59 @@ pub(crate) struct Unread {
 /// What is left of a body.
 #[derive(Debug)]
 pub(crate) struct Rest {
-    pub(crate) body: Incoming,
+    body: Incoming,
+    version: Version,
     /// Why no more of it can be read. A body says so once and then seems to be at its end, so whoever reads on is told again.
-    failed: Option<hyper::Error>,
+    failed: Option<Lost>,
+}
+
+/// Why the rest of a body does not come.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Lost {
+    #[error(transparent)]
+    Failed(#[from] hyper::Error),
+    #[error("the body was broken off")]
+    BrokenOff,
+}
+
+impl Lost {
+    /// Whether the body stayed away, rather than coming in pieces that are none.
+    pub(crate) fn is_slow(&self) -> bool {
+        let Self::Failed(error) = self else { return false };
+        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+        cause.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+    }
 }
 
 impl Rest {
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.failed.take() {
-            Some(error) => Poll::Ready(Some(Err(error))),
-            None => Pin::new(&mut self.body).poll_frame(cx),
+    /// Of a request, or an answer, of this version.
+    pub(crate) const fn of(body: Incoming, version: Version) -> Self {
+        Self { body, version, failed: None }
+    }
+
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Lost>>> {
+        if let Some(lost) = self.failed.take() {
+            return Poll::Ready(Some(Err(lost)));
         }
+        match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            Some(frame) => Poll::Ready(Some(frame.map_err(Lost::from))),
+            None if self.is_whole() => Poll::Ready(None),
+            None => Poll::Ready(Some(Err(Lost::BrokenOff))),
+        }
+    }
+
+    /// Nothing more comes; whether that is its end. Our library takes it for one when a stream of HTTP/2 is reset without an
+    /// error, which is what an upstream says that has answered early, and what is also said by whoever leaves half-way.
+    fn is_whole(&self) -> bool {
+        self.version != Version::HTTP_2 || self.body.is_end_stream() || self.body.size_hint().exact() == Some(0)
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {
         self.failed.is_none() && self.body.is_end_stream()
     }
-}
 
-impl From<Incoming> for Rest {
-    fn from(body: Incoming) -> Self {
-        Self { body, failed: None }
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -80,16 +113,11 @@ impl Why {
     }
 }
 
-pub(crate) async fn read(
-    mut body: Incoming,
-    most: usize,
-    pacing: Pacing,
-    room: &Arc<Room>,
-) -> Result<Read, Box<Unread>> {
+pub(crate) async fn read(mut body: Rest, most: usize, pacing: Pacing, room: &Arc<Room>) -> Result<Read, Box<Unread>> {
     if body.is_end_stream() {
         return Ok(Read { bytes: Bytes::new(), taking: None });
     }
-    let mut reading = Reading { taking: room.empty(), pieces: Pieces::default(), failed: None };
+    let mut reading = Reading { taking: room.empty(), pieces: Pieces::default() };
     let read = match usize::try_from(body.size_hint().lower()) {
         Ok(length) if length <= most => match reading.taking.grow_to(length) {
             Ok(()) => timeout(pacing.body, reading.whole(&mut body, most)).await.unwrap_or(Err(Why::TooSlow)),
@@ -97,28 +125,27 @@ pub(crate) async fn read(
         },
         Ok(_) | Err(_) => Err(Why::TooLarge),
     };
-    let Reading { taking, pieces, failed } = reading;
+    let Reading { taking, pieces } = reading;
     let bytes = pieces.joined();
     match read {
         Ok(()) => Ok(Read { bytes, taking: Some(taking) }),
-        Err(why) => Err(Box::new(Unread { why, first: bytes, rest: Rest { body, failed } })),
+        Err(why) => Err(Box::new(Unread { why, first: bytes, rest: body })),
     }
 }
 
 struct Reading {
     taking: Taking,
     pieces: Pieces,
-    failed: Option<hyper::Error>,
 }
 
 impl Reading {
-    async fn whole(&mut self, body: &mut Incoming, most: usize) -> Result<(), Why> {
-        while let Some(frame) = body.frame().await {
+    async fn whole(&mut self, body: &mut Rest, most: usize) -> Result<(), Why> {
+        while let Some(frame) = poll_fn(|cx| body.poll_frame(cx)).await {
             let frame = match frame {
                 Ok(frame) => frame,
-                Err(error) => {
-                    let why = if is_slow(&error) { Why::TooSlow } else { Why::Broken };
-                    self.failed = Some(error);
+                Err(lost) => {
+                    let why = if lost.is_slow() { Why::TooSlow } else { Why::Broken };
+                    body.failed = Some(lost);
                     return Err(why);
                 }
             };
@@ -132,10 +159,4 @@ impl Reading {
         }
         Ok(())
     }
-}
-
-/// Whether a body stayed away, rather than coming in pieces that are none.
-pub(crate) fn is_slow(error: &hyper::Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    cause.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
 }

@@ -7,15 +7,16 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::Version;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{body::BoxError, outbound::Share, quiet::Quiet};
+use crate::{body::BoxError, outbound::Share, quiet::Quiet, request_body::Rest};
 
 /// It ends, as broken, when nothing comes for too long.
 pub(crate) struct Timed {
-    body: Option<Incoming>,
+    body: Option<Rest>,
     quiet: Quiet,
     /// Its stream, which others may have when this one has ended, and on whose account it was taken.
     _stream: (OwnedSemaphorePermit, Share),
@@ -23,7 +24,7 @@ pub(crate) struct Timed {
 
 impl Timed {
     pub(crate) fn new(body: Incoming, most: Duration, stream: (OwnedSemaphorePermit, Share)) -> Self {
-        Self { body: Some(body), quiet: Quiet::new(most), _stream: stream }
+        Self { body: Some(Rest::of(body, Version::HTTP_2)), quiet: Quiet::new(most), _stream: stream }
     }
 }
 
@@ -34,7 +35,7 @@ impl Body for Timed {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        match Pin::new(body).poll_frame(cx) {
+        match body.poll_frame(cx) {
             Poll::Ready(frame) => {
                 this.quiet.heard();
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
@@ -48,11 +49,11 @@ impl Body for Timed {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Incoming::is_end_stream)
+        self.body.as_ref().is_none_or(Rest::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint)
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Rest::size_hint)
     }
 }
 

@@ -11,11 +11,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 
-use crate::{
-    body::BoxError,
-    quiet::Quiet,
-    request_body::{Rest, is_slow},
-};
+use crate::{body::BoxError, quiet::Quiet, request_body::Rest};
 
 /// A client that sends less than this in the time for a whole body is one that only holds its place.
 const LEAST_SENT: u64 = 4 * 1024;
@@ -101,9 +97,9 @@ impl Body for Upload {
                 this.heard(frame.data_ref().map_or(0, Bytes::len));
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(error))) => {
-                let _first = this.fate.cut.set(if is_slow(&error) { Cut::TooSlow } else { Cut::Broken });
-                Poll::Ready(Some(Err(error.into())))
+            Poll::Ready(Some(Err(lost))) => {
+                let _first = this.fate.cut.set(if lost.is_slow() { Cut::TooSlow } else { Cut::Broken });
+                Poll::Ready(Some(Err(lost.into())))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => {
@@ -119,7 +115,7 @@ impl Body for Upload {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.rest.body.size_hint().exact() {
+        match self.rest.size_hint().exact() {
             Some(length) => SizeHint::with_exact(length.saturating_add(self.first.len() as u64)),
             None => SizeHint::default(),
         }

@@ -134,11 +134,11 @@ where
         return Err(Unbuffered::TooLarge(RequestBody::through(body)));
     }
     let mut pieces = Pieces::default();
-    if hint.exact().is_some() {
+    if let Some(length) = hint.exact() {
         return match gather(std::pin::pin!(body), most, &mut pieces).await {
-            Ok(true) => Ok(pieces.joined()),
-            // Longer than it said it was.
-            Ok(false) | Err(()) => Err(Unbuffered::Broken),
+            Ok(true) if pieces.len() as u64 == length => Ok(pieces.joined()),
+            // Longer than it said it was, or shorter: a stream of HTTP/2 that is reset without an error seems to be at its end.
+            Ok(_) | Err(()) => Err(Unbuffered::Broken),
         };
     }
     let mut body = Box::pin(body);
