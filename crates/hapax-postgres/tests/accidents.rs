@@ -329,6 +329,43 @@ async fn tables_of_a_newer_program_are_refused_and_those_of_ours_are_found_again
     assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
 }
 
+/// The number of transactions gets one more digit while a tenant's records are written. The oldest are still found first, and none is
+/// passed over between two pages.
+#[tokio::test]
+async fn age_goes_by_number_and_not_by_digits() {
+    let postgres = Postgres::forgetful();
+    let store = PostgresStore::open(postgres.url()).await.unwrap();
+    let mut written = Vec::new();
+    let transactions = async || {
+        let row = client(&postgres).await.query_one("SELECT pg_current_xact_id()::text", &[]).await.unwrap();
+        row.get::<_, String>(0)
+    };
+    let digits = transactions().await.len();
+    while written.len() < 20 || transactions().await.len() == digits {
+        for _ in 0..20 {
+            let id = id(written.len() as u64);
+            put(&store, &id, Version::NEVER, Some(numbered(1))).await;
+            written.push(id);
+        }
+        assert!(written.len() < 2_000, "it has counted further than a fresh server does");
+    }
+    for number in 0..20 {
+        let id = id(written.len() as u64 + number);
+        put(&store, &id, Version::NEVER, Some(numbered(1))).await;
+        written.push(id);
+    }
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.scan(Index::TenantAge(numbered(1).tenant), after.as_ref(), 7).await.unwrap();
+        found.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert!(found == written, "{} of {} were found, or out of order", found.len(), written.len());
+}
+
 #[tokio::test]
 async fn no_error_shows_the_password() {
     let secret = "hunter2-very-secret";
