@@ -44,6 +44,7 @@ fn record(payload: Bytes) -> Envelope {
         gone: Some(Due::After(Millis::from_hours(24))),
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload,
     }
 }

@@ -23,6 +23,7 @@ pub fn record(payload: impl Into<Bytes>) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: payload.into(),
     }
 }

@@ -110,6 +110,17 @@ pub enum Body {
     Handle(Arc<str>),
 }
 
+impl Body {
+    /// How many bytes lie beside the record that has it.
+    #[must_use]
+    pub const fn bytes_beside(&self) -> u64 {
+        match self {
+            Self::Stored { length, .. } => *length,
+            Self::Empty | Self::Inline(_) | Self::Uncaptured { .. } | Self::Handle(_) => 0,
+        }
+    }
+}
+
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hex = |digest: &[u8; 32]| data_encoding::HEXLOWER.encode(&digest[..6]);

@@ -293,16 +293,23 @@ impl Record {
 
     /// The bodies beside this record that it names.
     pub fn stored_bodies(&self) -> impl Iterator<Item = crate::BodyId> {
+        self.outcomes().filter_map(Outcome::stored_body)
+    }
+
+    /// How many bytes these bodies have.
+    #[must_use]
+    pub fn bytes_beside(&self) -> u64 {
+        self.outcomes().map(|outcome| outcome.body.bytes_beside()).fold(0, u64::saturating_add)
+    }
+
+    /// All that were told of it and are kept.
+    fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
         let of_state = match &self.state {
-            State::Committed(done) | State::Rejected(done) => done.outcome.stored_body(),
-            State::Open(open) => open.failure.as_ref().and_then(Outcome::stored_body),
+            State::Committed(done) | State::Rejected(done) => Some(&done.outcome),
+            State::Open(open) => open.failure.as_ref(),
             State::Pending(_) | State::InDoubt(_) | State::Tombstone(_) => None,
         };
         let beside_doubt = self.earlier_doubt.as_ref().and_then(|doubt| doubt.failure.as_ref());
-        let beside_doubt = beside_doubt.and_then(Outcome::stored_body);
-        of_state
-            .into_iter()
-            .chain(beside_doubt)
-            .chain(self.evidence.iter().filter_map(|kept| kept.outcome.stored_body()))
+        of_state.into_iter().chain(beside_doubt).chain(self.evidence.iter().map(|kept| &kept.outcome))
     }
 }

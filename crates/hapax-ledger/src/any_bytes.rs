@@ -90,6 +90,7 @@ fn record(number: u8) -> Envelope {
         gone: number.is_multiple_of(7).then_some(Due::After(hapax_core::Millis(1 << 40))),
         in_doubt: number.is_multiple_of(11),
         entries: entries.into_iter().collect(),
+        beside: 0,
         payload: Bytes::from(vec![number; usize::from(number) * 3]),
     }
 }

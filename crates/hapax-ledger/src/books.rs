@@ -10,15 +10,18 @@ use hashbrown::HashMap;
 use crate::{
     entry::REMOVAL_BYTES,
     front::Front,
-    slot::{GONE, Key, NOBODY, REMOVED, Slot, TOMBSTONE},
+    slot::{GONE, HEAVY, Key, NOBODY, REMOVED, Slot, TOMBSTONE},
 };
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
+/// What a tag holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Count {
     pub(crate) records: u64,
     pub(crate) tombstones: u64,
+    /// What the records take: their entries in the log, and the bodies beside them.
+    pub(crate) bytes: u64,
 }
 
 /// How much of a segment is still needed.
@@ -31,7 +34,8 @@ pub(crate) struct Needed {
 #[derive(Debug)]
 pub(crate) struct Books {
     pub(crate) accounts: Accounts,
-    counts: Map<Tag, Count>,
+    /// How many bytes lie beside each record that has bodies.
+    beside: Map<Key, u64>,
     pub(crate) lease: BTreeSet<(u64, Id)>,
     pub(crate) doubt: BTreeSet<Id>,
     pub(crate) lists: BTreeSet<(Listed, Id)>,
@@ -51,7 +55,7 @@ impl Books {
     pub(crate) fn new(oldest: u32) -> Self {
         Self {
             accounts: Accounts::default(),
-            counts: Map::default(),
+            beside: Map::default(),
             lease: BTreeSet::new(),
             doubt: BTreeSet::new(),
             lists: BTreeSet::new(),
@@ -78,12 +82,9 @@ impl Books {
         self.oldest += 1;
     }
 
-    pub(crate) fn count(&self, tag: Tag) -> Count {
-        self.counts.get(&tag).copied().unwrap_or_default()
-    }
-
     /// A slot enters the index, its account taken.
-    pub(crate) fn enter(&mut self, slot: &Slot) {
+    pub(crate) fn enter(&mut self, slot: &Slot, beside: u64) {
+        self.set_beside(slot, beside);
         self.weigh(slot, true);
         self.tally(slot, true);
     }
@@ -92,7 +93,43 @@ impl Books {
     pub(crate) fn leave(&mut self, slot: &Slot) {
         self.weigh(slot, false);
         self.tally(slot, false);
+        if slot.has(HEAVY) {
+            self.beside.remove(&slot.key());
+        }
         self.accounts.release(slot.account());
+    }
+
+    /// Another slot of the [same standing](Self::same_standing) takes the place of one.
+    pub(crate) fn replace(&mut self, old: &Slot, new: &Slot, beside: u64) {
+        self.weigh(old, false);
+        self.weigh(new, true);
+        let before = self.taken(old);
+        if old.has(HEAVY) && !new.has(HEAVY) {
+            self.beside.remove(&old.key());
+        }
+        self.set_beside(new, beside);
+        if !new.has(TOMBSTONE) {
+            let after = self.taken(new);
+            self.accounts.change(new.account(), |count| {
+                count.bytes = count.bytes.saturating_add(after).saturating_sub(before);
+            });
+        }
+    }
+
+    /// How many bytes lie beside it.
+    pub(crate) fn beside(&self, slot: &Slot) -> u64 {
+        if slot.has(HEAVY) { self.beside.get(&slot.key()).copied().unwrap_or(0) } else { 0 }
+    }
+
+    fn set_beside(&mut self, slot: &Slot, beside: u64) {
+        if slot.has(HEAVY) {
+            self.beside.insert(slot.key(), beside);
+        }
+    }
+
+    /// What its tenant is counted for it. It is carried over as it is, so this stays the same wherever it lies.
+    fn taken(&self, slot: &Slot) -> u64 {
+        u64::from(slot.place().length).saturating_add(self.beside(slot))
     }
 
     pub(crate) fn weigh(&mut self, slot: &Slot, comes: bool) {
@@ -119,20 +156,18 @@ impl Books {
         if slot.has(REMOVED) || slot.has(GONE) {
             return;
         }
-        let Some((surface, tenant)) = self.accounts.tags(slot.account()) else { return };
-        self.tally_tag(surface, slot.has(TOMBSTONE), comes);
-        if tenant != surface {
-            self.tally_tag(tenant, slot.has(TOMBSTONE), comes);
-        }
-    }
-
-    fn tally_tag(&mut self, tag: Tag, tombstone: bool, comes: bool) {
-        let count = self.counts.entry(tag).or_default();
-        let number = if tombstone { &mut count.tombstones } else { &mut count.records };
-        *number = if comes { *number + 1 } else { number.saturating_sub(1) };
-        if *count == Count::default() {
-            self.counts.remove(&tag);
-        }
+        let (tombstone, taken) = (slot.has(TOMBSTONE), self.taken(slot));
+        self.accounts.change(slot.account(), |count| {
+            let bytes = if tombstone { 0 } else { taken };
+            let number = if tombstone { &mut count.tombstones } else { &mut count.records };
+            if comes {
+                *number += 1;
+                count.bytes = count.bytes.saturating_add(bytes);
+            } else {
+                *number = number.saturating_sub(1);
+                count.bytes = count.bytes.saturating_sub(bytes);
+            }
+        });
     }
 
     /// The new slot has the same account and counts the same: only its place is another.
@@ -187,12 +222,49 @@ pub(crate) struct Accounts {
     numbers: Map<(Tag, Tag), u32>,
     of_tenant: Map<Tag, Vec<u32>>,
     free: Vec<u32>,
+    counts: Counts,
 }
 
 #[derive(Debug)]
 struct Account {
     tags: (Tag, Tag),
+    /// Where the two are counted.
+    counts: (u32, u32),
     slots: u32,
+}
+
+/// What each tag holds, by number, so that no write has to search for it.
+#[derive(Debug, Default)]
+struct Counts {
+    all: Vec<Count>,
+    /// Where a tag is counted, and how many accounts name it.
+    numbers: Map<Tag, (u32, u32)>,
+    free: Vec<u32>,
+}
+
+impl Counts {
+    fn take(&mut self, tag: Tag) -> u32 {
+        let Self { all, numbers, free } = self;
+        let (number, accounts) = numbers.entry(tag).or_insert_with(|| {
+            let number = free.pop().unwrap_or_else(|| {
+                all.push(Count::default());
+                (all.len() - 1) as u32
+            });
+            (number, 0)
+        });
+        *accounts += 1;
+        *number
+    }
+
+    fn release(&mut self, tag: Tag) {
+        let Some((number, accounts)) = self.numbers.get_mut(&tag) else { return };
+        *accounts -= 1;
+        if *accounts == 0 {
+            self.all[*number as usize] = Count::default();
+            self.free.push(*number);
+            self.numbers.remove(&tag);
+        }
+    }
 }
 
 impl Accounts {
@@ -206,7 +278,8 @@ impl Accounts {
             self.all[number as usize].slots += 1;
             return number;
         }
-        let account = Account { tags: (surface, tenant), slots: 1 };
+        let counts = (self.counts.take(surface), self.counts.take(tenant));
+        let account = Account { tags: (surface, tenant), counts, slots: 1 };
         let number = match self.free.pop() {
             Some(number) => {
                 self.all[number as usize] = account;
@@ -227,6 +300,8 @@ impl Accounts {
         account.slots -= 1;
         if account.slots == 0 {
             let tags = account.tags;
+            self.counts.release(tags.0);
+            self.counts.release(tags.1);
             self.numbers.remove(&tags);
             if let Some(numbers) = self.of_tenant.get_mut(&tags.1) {
                 numbers.retain(|held| *held != number);
@@ -240,6 +315,22 @@ impl Accounts {
 
     pub(crate) fn tags(&self, number: u32) -> Option<(Tag, Tag)> {
         self.all.get(number as usize).filter(|account| account.slots > 0).map(|account| account.tags)
+    }
+
+    /// What the tag holds: as a surface, as a tenant, or as both.
+    pub(crate) fn count(&self, tag: Tag) -> Count {
+        let number = self.counts.numbers.get(&tag).map(|(number, _)| *number as usize);
+        number.and_then(|number| self.counts.all.get(number)).copied().unwrap_or_default()
+    }
+
+    /// A record counts once for a tag, also where surface and tenant are one.
+    fn change(&mut self, number: u32, change: impl Fn(&mut Count)) {
+        let Some(account) = self.all.get(number as usize).filter(|account| account.slots > 0) else { return };
+        let (surface, tenant) = account.counts;
+        change(&mut self.counts.all[surface as usize]);
+        if tenant != surface {
+            change(&mut self.counts.all[tenant as usize]);
+        }
     }
 
     /// How many slots name this tenant, on all surfaces.

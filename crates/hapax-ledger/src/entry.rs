@@ -6,7 +6,7 @@
 //!  8  what      u8   1 record, 2 removal; + 128: carried over from a cleaned segment
 //!  9  padding   u8   zero bytes at the end
 //! 10  kind      u8   of the envelope
-//! 11  flags     u8   1 tombstone, 2 in doubt
+//! 11  flags     u8   1 tombstone, 2 in doubt, 4 bodies lie beside it
 //! 12  dues      u8   two bits each for lease end, expiry, gone: 0 none, 1 after the stamp, 2 at a moment
 //! 13  lists     u8   how many list entries
 //! 14  zero      u16
@@ -14,7 +14,8 @@
 //! 24  stamp     u64
 //! 32  id        32 bytes
 //! 64  removal: absent since (u64)
-//! 64  record:  surface (16), tenant (16), a u64 for each due, lists of (u8, tag 16, order u64), payload, padding
+//! 64  record:  surface (16), tenant (16), a u64 for each due, how many bytes lie beside it (u64, if any do), lists of
+//!              (u8, tag 16, order u64), payload, padding
 //! ```
 //!
 //! An entry names its own version and stamp, so that it can be read without its frame and carried over as it is.
@@ -31,6 +32,7 @@ use crate::{
 const RECORD: u8 = 1;
 const REMOVAL: u8 = 2;
 const CARRIED: u8 = 128;
+const BESIDE: u8 = 4;
 const FIXED: usize = 64;
 const LISTED: usize = 25;
 
@@ -59,6 +61,7 @@ pub(crate) struct Record<'a> {
     pub(crate) gone: Option<Due>,
     pub(crate) in_doubt: bool,
     pub(crate) lists: Vec<Listed>,
+    pub(crate) beside: u64,
     pub(crate) payload: &'a [u8],
 }
 
@@ -78,6 +81,7 @@ impl Record<'_> {
             gone: self.gone,
             in_doubt: self.in_doubt,
             entries: self.lists,
+            beside: self.beside,
             payload,
         }
     }
@@ -144,6 +148,7 @@ fn parse_record<'a>(head: &[u8; FIXED], body: &'a [u8]) -> Option<Record<'a>> {
         }
     };
     let (lease_end, expiry, gone) = (due(0)?, due(2)?, due(4)?);
+    let beside = if head[11] & BESIDE == 0 { 0 } else { u64::from_le_bytes(*take::<8>(&mut rest)?) };
     let mut lists = Vec::new();
     for _ in 0..head[13] {
         let listed = take::<LISTED>(&mut rest)?;
@@ -164,6 +169,7 @@ fn parse_record<'a>(head: &[u8; FIXED], body: &'a [u8]) -> Option<Record<'a>> {
         gone,
         in_doubt: head[11] & 2 != 0,
         lists,
+        beside,
         payload: rest,
     })
 }
@@ -185,7 +191,8 @@ pub(crate) fn measure(entries: &[u8], at: usize) -> Option<(usize, u32)> {
 /// How many bytes a record will take in a frame.
 pub(crate) fn size_of(envelope: &Envelope) -> usize {
     let dues = [envelope.lease_end, envelope.expiry, envelope.gone].iter().flatten().count();
-    (FIXED + 32 + 8 * dues + LISTED * envelope.entries.len() + envelope.payload.len()).next_multiple_of(ALIGN)
+    let numbers = 8 * (dues + usize::from(envelope.beside > 0));
+    (FIXED + 32 + numbers + LISTED * envelope.entries.len() + envelope.payload.len()).next_multiple_of(ALIGN)
 }
 
 pub(crate) fn put_record(buffer: &mut Vec<u8>, id: &Id, version: Version, stamp: Stamp, envelope: &Envelope) {
@@ -194,6 +201,9 @@ pub(crate) fn put_record(buffer: &mut Vec<u8>, id: &Id, version: Version, stamp:
     head[8] = RECORD;
     head[10] = envelope.kind.0;
     head[11] = u8::from(envelope.counted == Counted::Tombstone) | u8::from(envelope.in_doubt) << 1;
+    if envelope.beside > 0 {
+        head[11] |= BESIDE;
+    }
     head[13] = envelope.entries.len().min(Envelope::MOST_ENTRIES) as u8;
     let mut dues = [0; 24];
     let mut dues_end = 0;
@@ -212,6 +222,9 @@ pub(crate) fn put_record(buffer: &mut Vec<u8>, id: &Id, version: Version, stamp:
     buffer.extend_from_slice(&envelope.surface.0);
     buffer.extend_from_slice(&envelope.tenant.0);
     buffer.extend_from_slice(&dues[..dues_end]);
+    if envelope.beside > 0 {
+        buffer.extend_from_slice(&envelope.beside.to_le_bytes());
+    }
     for listed in envelope.entries.iter().take(Envelope::MOST_ENTRIES) {
         buffer.push(listed.list as u8);
         buffer.extend_from_slice(&listed.tag.0);

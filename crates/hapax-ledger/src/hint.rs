@@ -1,11 +1,14 @@
 //! Hint files: the slots of a sealed segment, so that a start reads keys and not bodies.
 //!
 //! ```text
-//!  0  magic "HXH1", checksum u32 (CRC-32C of all that follows, under the seed of the segment)
+//!  0  magic "HXH2", checksum u32 (CRC-32C of all that follows, under the seed of the segment)
 //!  8  segment u32, accounts u32, slots u64, frames u64, entries u64
 //! 40  first version u64, next version u64, last stamp u64, end u64, first previous u32, last checksum u32
 //! 80  accounts: surface (16), tenant (16); then slots of 48 bytes, their account counted within this file
+//!     then how many bytes lie beside each heavy one of them, u64 each, in their order
 //! ```
+//!
+//! "HXH1" is the same without the last part: it knows no heavy slots, and one bit more of the account in their place.
 //!
 //! A hint can always be thrown away: then the segment itself is read. It leaves out what a later write has replaced, but
 //! never what was merely forgotten, since that still hides what is older.
@@ -21,11 +24,12 @@ use crate::{
     journal::Journal,
     log::Log,
     segment::{self, Segment},
-    slot::{MOST_VERSION, Slot},
+    slot::{Entrant, HEAVY, MOST_VERSION, Slot},
     walk::{self, Summary, slot_of},
 };
 
-const MAGIC: &[u8; 4] = b"HXH1";
+const MAGIC: &[u8; 4] = b"HXH2";
+const FIRST: &[u8; 4] = b"HXH1";
 const HEADER: usize = 80;
 const MOST: u64 = 1 << 32;
 
@@ -33,20 +37,28 @@ const MOST: u64 = 1 << 32;
 pub(crate) struct Hint {
     pub(crate) summary: Summary,
     pub(crate) accounts: Vec<(Tag, Tag)>,
-    slots: Vec<u8>,
+    slots: Vec<[u8; 48]>,
+    /// `None`: it is from before anybody counted what lies beside a record.
+    beside: Option<Vec<u64>>,
 }
 
 impl Hint {
-    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, Option<(Tag, Tag)>)> {
-        self.slots.as_chunks::<48>().0.iter().map(|bytes| {
-            let slot = Slot::from_bytes(bytes);
-            (slot, self.accounts.get(slot.account() as usize).copied())
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Entrant> {
+        let mut besides = self.beside.iter().flatten().copied();
+        self.slots.iter().map(move |bytes| {
+            let mut slot = Slot::from_bytes(bytes);
+            if self.beside.is_none() {
+                slot.unset(HEAVY);
+            }
+            let beside = if slot.has(HEAVY) { besides.next().unwrap_or(0) } else { 0 };
+            Entrant { slot, tags: self.accounts.get(slot.account() as usize).copied(), beside }
         })
     }
 
     /// How long the file is.
     pub(crate) fn bytes(&self) -> u64 {
-        (HEADER + 32 * self.accounts.len() + self.slots.len()) as u64
+        let besides = self.beside.as_ref().map_or(0, Vec::len);
+        (HEADER + 32 * self.accounts.len() + 48 * self.slots.len() + 8 * besides) as u64
     }
 
     /// `None`: there is none, or none that can be trusted.
@@ -57,7 +69,8 @@ impl Hint {
     }
 
     pub(crate) fn parse(bytes: &[u8], seed: Seed, number: u32) -> Option<Self> {
-        if !bytes.starts_with(MAGIC) || bytes.len() < HEADER || u32_at(bytes, 8)? != number {
+        let first = bytes.starts_with(FIRST);
+        if !(first || bytes.starts_with(MAGIC)) || bytes.len() < HEADER || u32_at(bytes, 8)? != number {
             return None;
         }
         if seed.checksum(0, &bytes[8..]) != u32_at(bytes, 4)? {
@@ -82,11 +95,15 @@ impl Hint {
             Some((Tag(*surface), Tag(*tenant.first_chunk()?)))
         });
         let accounts = accounts.collect();
-        let slots = bytes.get(accounts_end..)?;
-        if slots.len() as u64 != u64_at(bytes, 16)?.checked_mul(48)? {
+        let slots_end = usize::try_from(u64_at(bytes, 16)?).ok()?.checked_mul(48)?.checked_add(accounts_end)?;
+        let slots = bytes.get(accounts_end..slots_end)?.as_chunks().0.to_vec();
+        let (besides, odd) = bytes.get(slots_end..)?.as_chunks();
+        let heavy = if first { 0 } else { slots.iter().filter(|bytes| Slot::from_bytes(bytes).has(HEAVY)).count() };
+        if besides.len() != heavy || !odd.is_empty() {
             return None;
         }
-        let hint = Self { summary, accounts, slots: slots.to_vec() };
+        let beside = (!first).then(|| besides.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect());
+        let hint = Self { summary, accounts, slots, beside };
         // It speaks of this segment, and of nothing beyond its end.
         let inside = |slot: &Slot| {
             let place = slot.place();
@@ -97,7 +114,7 @@ impl Hint {
         if !versions.contains(&hint.summary.next_version) {
             return None;
         }
-        let all_inside = hint.slots().all(|(slot, _)| inside(&slot));
+        let all_inside = hint.slots().all(|entrant| inside(&entrant.slot));
         all_inside.then_some(hint)
     }
 }
@@ -109,7 +126,7 @@ pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Res
         Some(journal) if journal.summary.end == segment.end() => journal,
         Some(_) | None => Box::new(read_again(index, segment)?),
     };
-    let Journal { summary, mut slots, accounts, .. } = *journal;
+    let Journal { summary, mut slots, accounts, beside, .. } = *journal;
     let newest = |slot: &Slot| index.slot(slot.key()).map_or(Version::NEVER, |slot| slot.version());
     slots.retain(|slot| newest(slot) <= slot.version());
     // In the order of the index, so that a start walks through memory and does not jump.
@@ -140,6 +157,10 @@ pub(crate) fn write(log: &Log, index: &Index, segment: &Arc<Segment>) -> io::Res
     for slot in &slots {
         hint.extend_from_slice(&slot.to_bytes());
     }
+    for slot in slots.iter().filter(|slot| slot.has(HEAVY)) {
+        let beside = beside.get(&(slot.key(), slot.version())).copied().unwrap_or(0);
+        hint.extend_from_slice(&beside.to_le_bytes());
+    }
     let checksum = segment.seed.checksum(0, &hint[8..]);
     hint[4..8].copy_from_slice(&checksum.to_le_bytes());
     write_whole(&*log.disk, &log.dir, &segment::hint_name(segment.number), &hint)?;
@@ -150,8 +171,7 @@ fn read_again(index: &Index, segment: &Segment) -> io::Result<Journal> {
     let bytes = segment.read(0, segment.end() as usize)?;
     let mut journal = Journal::default();
     let walked = walk::walk(&bytes, segment.seed, |offset, entry_bytes, entry| {
-        let (slot, tags) = slot_of(index, segment.number, offset, entry_bytes.len(), entry);
-        journal.add(slot, tags);
+        journal.add(slot_of(index, segment.number, offset, entry_bytes.len(), entry));
     });
     let summary = walked.ok().and_then(|walked| walked.summary).filter(|summary| summary.end == segment.end());
     journal.summary = summary.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the segment is damaged"))?;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use hapax_core::{Id, Millis, Stamp, Tag, Version};
+use hapax_core::{Id, Millis, Stamp, Version};
 use hapax_store::{Counted, Envelope};
 use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -14,7 +14,7 @@ use crate::{
     books::Books,
     front::{Earliest, Front, LEAST, Moment},
     shard::Shard,
-    slot::{GONE, Key, Keys, LISTED, LIVE, NOBODY, Place, REMOVED, Slot, TOMBSTONE},
+    slot::{Entrant, GONE, HEAVY, Key, Keys, LISTED, LIVE, NOBODY, Place, REMOVED, Slot, TOMBSTONE},
 };
 
 const SHARDS: usize = 1024;
@@ -67,8 +67,7 @@ pub(crate) struct Index {
 /// A durable write, on its way to be seen.
 #[derive(Debug)]
 pub(crate) struct Update {
-    pub(crate) slot: Slot,
-    pub(crate) tags: Option<(Tag, Tag)>,
+    pub(crate) entrant: Entrant,
     /// `None`: a removal.
     record: Option<Arc<Live>>,
 }
@@ -90,17 +89,20 @@ impl Update {
         if !envelope.entries.is_empty() {
             flags |= LISTED;
         }
+        if envelope.beside > 0 {
+            flags |= HEAVY;
+        }
         let mut slot = Slot::new(key, *version, place, NOBODY, flags);
         slot.set_gone(envelope.gone.map(|due| due.resolve(*stamp)));
         slot.set_expiry(envelope.expiry.map(|due| due.resolve(*stamp)));
-        let tags = Some((envelope.surface, envelope.tenant));
-        Self { slot, tags, record: Some(record) }
+        let entrant = Entrant { slot, tags: Some((envelope.surface, envelope.tenant)), beside: envelope.beside };
+        Self { entrant, record: Some(record) }
     }
 
     pub(crate) fn removal(key: Key, version: Version, since: Stamp, place: Place) -> Self {
         let mut slot = Slot::new(key, version, place, NOBODY, REMOVED);
         slot.set_gone(Some(since));
-        Self { slot, tags: None, record: None }
+        Self { entrant: Entrant { slot, tags: None, beside: 0 }, record: None }
     }
 }
 
@@ -164,7 +166,7 @@ impl Index {
     }
 
     pub(crate) fn apply(&self, books: &mut Books, update: Update, memory: Millis) -> Spent {
-        let Update { mut slot, tags, record } = update;
+        let Update { entrant: Entrant { mut slot, tags, beside }, record } = update;
         let key = slot.key();
         let mut before = None;
         let mut lives = self.lives(key).write();
@@ -187,11 +189,10 @@ impl Index {
             (None, _) | (_, None) => NOBODY,
         };
         match &old {
-            // The common case, complete after begin: the counts do not move.
+            // The common case, complete after begin: nothing but its bytes is counted anew.
             Some(old) if known != NOBODY && Books::same_standing(old, &slot, known) => {
                 slot.set_account(known);
-                books.weigh(old, false);
-                books.weigh(&slot, true);
+                books.replace(old, &slot, beside);
             }
             _ => {
                 if let Some((surface, tenant)) = tags {
@@ -200,7 +201,7 @@ impl Index {
                 if let Some(old) = &old {
                     books.leave(old);
                 }
-                books.enter(&slot);
+                books.enter(&slot, beside);
             }
         }
         plan(books, &slot, memory);
@@ -228,7 +229,7 @@ impl Index {
         from: Place,
         to: Place,
         marker: bool,
-    ) -> Option<(Slot, Option<(Tag, Tag)>)> {
+    ) -> Option<Entrant> {
         let mut shard = self.shard(key).write();
         let slot = shard.get_mut(key)?;
         if slot.version() != version || slot.place() != from {
@@ -240,7 +241,7 @@ impl Index {
             slot.set(REMOVED);
         }
         books.weigh(slot, true);
-        Some((*slot, books.accounts.tags(slot.account())))
+        Some(Entrant { slot: *slot, tags: books.accounts.tags(slot.account()), beside: books.beside(slot) })
     }
 
     /// Records past their `gone` stop being counted, listed and leased; later they are forgotten. At most `most` steps;
@@ -269,7 +270,7 @@ impl Index {
             books.leave(&slot);
             let mut gone = Slot::new(key, slot.version(), slot.place(), NOBODY, GONE);
             gone.set_gone(slot.gone());
-            books.enter(&gone);
+            books.enter(&gone, 0);
             plan(books, &gone, memory);
             shard.insert(gone);
         }
@@ -337,9 +338,9 @@ impl Index {
         self.shards.iter().map(|shard| shard.read().bytes()).sum()
     }
 
-    /// For recovery: a slot of which only the place, the moments and the account's tags are known. The highest version
-    /// wins, and of two copies the later one.
-    pub(crate) fn load(&self, books: &mut Books, mut slot: Slot, tags: Option<(Tag, Tag)>) {
+    /// For recovery: the highest version wins, and of two copies the later one.
+    pub(crate) fn load(&self, books: &mut Books, entrant: Entrant) {
+        let Entrant { mut slot, tags, beside } = entrant;
         let key = slot.key();
         let mut shard = self.shard(key).write();
         if let Some(old) = shard.get(key).copied() {
@@ -349,7 +350,7 @@ impl Index {
             books.leave(&old);
         }
         slot.set_account(tags.map_or(NOBODY, |(surface, tenant)| books.accounts.take(surface, tenant)));
-        books.enter(&slot);
+        books.enter(&slot, beside);
         shard.insert(slot);
     }
 

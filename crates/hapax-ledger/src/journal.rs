@@ -1,11 +1,11 @@
 //! What the writer has put into the active segment, so that its hint can be written without reading it again.
 
 use foldhash::fast::RandomState;
-use hapax_core::Tag;
+use hapax_core::{Tag, Version};
 use hashbrown::HashMap;
 
 use crate::{
-    slot::{NOBODY, Slot},
+    slot::{Entrant, HEAVY, Key, NOBODY, Slot},
     walk::Summary,
 };
 
@@ -15,11 +15,17 @@ pub(crate) struct Journal {
     /// Their accounts are counted within this journal.
     pub(crate) slots: Vec<Slot>,
     pub(crate) accounts: Vec<(Tag, Tag)>,
+    /// What lies beside the few that are heavy.
+    pub(crate) beside: HashMap<(Key, Version), u64, RandomState>,
     numbers: HashMap<(Tag, Tag), u32, RandomState>,
 }
 
 impl Journal {
-    pub(crate) fn add(&mut self, mut slot: Slot, tags: Option<(Tag, Tag)>) {
+    pub(crate) fn add(&mut self, entrant: Entrant) {
+        let Entrant { mut slot, tags, beside } = entrant;
+        if slot.has(HEAVY) {
+            self.beside.insert((slot.key(), slot.version()), beside);
+        }
         slot.set_account(tags.map_or(NOBODY, |tags| self.number(tags)));
         self.slots.push(slot);
     }

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use crate::{
     append::{Appender, Failed, Start},
     bodies::{self, Bodies},
+    books::Count,
     clock::{KEPT_WITHIN, StoreTime},
     disk::Held,
     entry,
@@ -324,8 +325,8 @@ impl Store for Ledger {
                     continue;
                 }
                 if books.going.covers(now) {
-                    let count = books.count(tag);
-                    return Ok(Usage { records: count.records, tombstones: count.tombstones, exact: true });
+                    let Count { records, tombstones, bytes } = books.accounts.count(tag);
+                    return Ok(Usage { records, tombstones, bytes, exact: true });
                 }
                 drop(books);
                 shared.index.refill_going(shared.memory, now);

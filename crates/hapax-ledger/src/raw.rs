@@ -143,6 +143,7 @@ fn envelope(payload: Bytes) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload,
     }
 }

@@ -331,16 +331,15 @@ impl Loader<'_> {
             && let Some(hint) = Hint::read(self.log, segment.number)
             && before.is_none_or(|before| before.last_checksum == hint.summary.first_previous)
         {
-            for (slot, tags) in hint.slots() {
-                index.load(&mut books, slot, tags);
+            for entrant in hint.slots() {
+                index.load(&mut books, entrant);
             }
             segment.set_hinted(hint.bytes());
             return Ok(Some(hint.summary));
         }
         let bytes = segment.read(0, segment.size as usize).map_err(OpenError::io(self.dir.join(&name), "read it"))?;
         let walked = walk::walk(&bytes, segment.seed, |offset, entry_bytes, entry| {
-            let (slot, tags) = slot_of(index, segment.number, offset, entry_bytes.len(), entry);
-            index.load(&mut books, slot, tags);
+            index.load(&mut books, slot_of(index, segment.number, offset, entry_bytes.len(), entry));
         });
         self.recovered.read_whole += 1;
         let walked = walked.map_err(|broken| corrupt(self.dir, name.clone(), broken.offset, broken.what))?;

@@ -1,6 +1,6 @@
 //! What the index keeps of a record: 48 bytes.
 
-use hapax_core::{Id, Stamp, Version};
+use hapax_core::{Id, Stamp, Tag, Version};
 
 /// Sixteen bytes made of all of the id, under the store's own seed: ids that somebody chose to look alike do not meet
 /// here. What is read from disk is compared with the whole id.
@@ -49,7 +49,9 @@ pub(crate) const TOMBSTONE: u32 = 1 << 29;
 /// Past its `gone`, and no longer counted.
 pub(crate) const GONE: u32 = 1 << 28;
 pub(crate) const LISTED: u32 = 1 << 27;
-const ACCOUNT: u32 = LISTED - 1;
+/// Bodies lie beside it; how much of them is kept elsewhere, since few records have any.
+pub(crate) const HEAVY: u32 = 1 << 26;
+const ACCOUNT: u32 = HEAVY - 1;
 
 /// The account of what belongs to nobody.
 pub(crate) const NOBODY: u32 = ACCOUNT;
@@ -60,6 +62,16 @@ pub(crate) const MOST_VERSION: u64 = LOW;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct Slot([u64; 6]);
+
+/// A slot on its way into the index or a hint, with what it names elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entrant {
+    pub(crate) slot: Slot,
+    /// The surface and tenant of its account.
+    pub(crate) tags: Option<(Tag, Tag)>,
+    /// How many bytes lie beside it, if it is [`HEAVY`].
+    pub(crate) beside: u64,
+}
 
 /// Where an entry lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -144,6 +156,10 @@ impl Slot {
         self.set_marks(self.marks() | flag);
     }
 
+    pub(crate) fn unset(&mut self, flag: u32) {
+        self.set_marks(self.marks() & !flag);
+    }
+
     pub(crate) fn to_bytes(self) -> [u8; 48] {
         let mut bytes = [0; 48];
         for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.0) {
@@ -190,10 +206,14 @@ mod tests {
             slot.set_gone(Some(gone));
             slot.set_expiry(Some(expiry));
             slot.set(LISTED);
+            slot.set(HEAVY);
             assert_eq!((slot.version(), slot.place(), slot.account()), (version, place, account));
             assert_eq!((slot.gone(), slot.expiry()), (Some(gone), Some(expiry)));
             assert!(slot.has(LIVE) && slot.has(TOMBSTONE) && slot.has(LISTED) && !slot.has(GONE) && !slot.has(REMOVED));
             assert_eq!(Slot::from_bytes(&slot.to_bytes()), slot);
+            assert!(slot.has(HEAVY));
+            slot.unset(HEAVY);
+            assert!(!slot.has(HEAVY) && slot.has(LISTED) && slot.account() == account);
             slot.set_gone(None);
             assert_eq!((slot.gone(), slot.account(), slot.place()), (None, account, place));
         }

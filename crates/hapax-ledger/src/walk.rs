@@ -1,13 +1,13 @@
 //! Reading a segment from its first byte: the frames that are whole and follow each other.
 
-use hapax_core::{Stamp, Tag};
+use hapax_core::Stamp;
 use hapax_store::Counted;
 
 use crate::{
     entry::{Entry, Record, What},
     frame::{self, Frame, Header, Seed},
     index::Index,
-    slot::{LISTED, LIVE, MOST_VERSION, NOBODY, Place, REMOVED, Slot, TOMBSTONE},
+    slot::{Entrant, HEAVY, LISTED, LIVE, MOST_VERSION, NOBODY, Place, REMOVED, Slot, TOMBSTONE},
 };
 
 /// What is known of a segment after it was read.
@@ -92,27 +92,21 @@ pub(crate) fn begins_behind(bytes: &[u8], checksum: u32) -> bool {
     Header::parse(bytes).is_some_and(|header| header.previous == checksum)
 }
 
-/// The slot of an entry as if nothing had happened to it since, and the tags of its account.
-pub(crate) fn slot_of(
-    index: &Index,
-    segment: u32,
-    offset: u64,
-    length: usize,
-    entry: &Entry<'_>,
-) -> (Slot, Option<(Tag, Tag)>) {
+/// The slot of an entry as if nothing had happened to it since.
+pub(crate) fn slot_of(index: &Index, segment: u32, offset: u64, length: usize, entry: &Entry<'_>) -> Entrant {
     let key = index.key(&entry.id);
     let place = Place { segment, offset, length: length as u32 };
     match &entry.what {
         What::Removal(since) => {
             let mut slot = Slot::new(key, entry.version, place, NOBODY, REMOVED);
             slot.set_gone(Some(*since));
-            (slot, None)
+            Entrant { slot, tags: None, beside: 0 }
         }
         What::Record(record) => {
             let mut slot = Slot::new(key, entry.version, place, NOBODY, flags(record));
             slot.set_gone(moment(record.gone, entry.stamp));
             slot.set_expiry(moment(record.expiry, entry.stamp));
-            (slot, Some((record.surface, record.tenant)))
+            Entrant { slot, tags: Some((record.surface, record.tenant)), beside: record.beside }
         }
     }
 }
@@ -128,6 +122,9 @@ fn flags(record: &Record<'_>) -> u32 {
     }
     if !record.lists.is_empty() {
         flags |= LISTED;
+    }
+    if record.beside > 0 {
+        flags |= HEAVY;
     }
     flags
 }

@@ -337,9 +337,9 @@ impl Writer {
             let mut journal = self.appender.active().journal.lock();
             let mut books = shared.index.books();
             for Written { update, reply } in written.by_ref().take(SHOWN_AT_ONCE) {
-                let (key, version) = (update.slot.key(), update.slot.version());
+                let (key, version) = (update.entrant.slot.key(), update.entrant.slot.version());
                 if let Some(journal) = journal.as_mut() {
-                    journal.add(update.slot, update.tags);
+                    journal.add(update.entrant);
                 }
                 let spent = shared.index.apply(&mut books, update, shared.memory);
                 self.shown.push(Shown { reply, key, version, spent });
@@ -362,8 +362,8 @@ impl Writer {
             for moved in self.moved.drain(..) {
                 let Moved { key, version, from, to, marker } = moved;
                 let now = shared.index.moved(&mut books, key, version, from, to, marker);
-                if let (Some(journal), Some((slot, tags))) = (journal.as_mut(), now) {
-                    journal.add(slot, tags);
+                if let (Some(journal), Some(entrant)) = (journal.as_mut(), now) {
+                    journal.add(entrant);
                 }
             }
         }

@@ -6,6 +6,7 @@ mod accidents;
 mod agents;
 mod beginning;
 mod bodies;
+mod bytes;
 mod common;
 mod conformance;
 mod crash_images;

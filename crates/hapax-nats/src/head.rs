@@ -6,7 +6,7 @@ use hapax_store::{Counted, Envelope};
 
 pub(crate) const NAME: &str = "Hapax-Head";
 const FORMAT: u8 = 1;
-const SIZE: usize = 2 + 8 + 8 + 8 + 16 + 16 + 32;
+const SIZE: usize = 2 + 8 + 8 + 8 + 16 + 16 + 32 + 8;
 
 const REMOVED: u8 = 1;
 const TOMBSTONE: u8 = 2;
@@ -14,6 +14,8 @@ const IN_DOUBT: u8 = 4;
 const LEASE: u8 = 8;
 const EXPIRY: u8 = 16;
 const PART: u8 = 32;
+/// At the very end, where a program from before it does not look.
+const WEIGHT: u8 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Head {
@@ -33,6 +35,8 @@ pub(crate) struct Listed {
     pub(crate) lease_end: Option<Stamp>,
     pub(crate) expiry: Option<Stamp>,
     pub(crate) in_doubt: bool,
+    /// 0 where a program has written that did not say.
+    pub(crate) weight: u64,
 }
 
 impl Head {
@@ -44,6 +48,7 @@ impl Head {
             lease_end: record.lease_end.map(|due| due.resolve(stamp)),
             expiry: record.expiry.map(|due| due.resolve(stamp)),
             in_doubt: record.in_doubt,
+            weight: record.weight(),
         });
         Self { stamp, listed, part: None }
     }
@@ -53,7 +58,7 @@ impl Head {
         let mut set = |flag: u8, on: bool| flags |= if on { flag } else { 0 };
         set(REMOVED, self.listed.is_none());
         set(PART, self.part.is_some());
-        let (mut lease, mut expiry, mut tags) = (0, 0, [[0; 16]; 2]);
+        let (mut lease, mut expiry, mut weight, mut tags) = (0, 0, 0, [[0; 16]; 2]);
         if let Some(listed) = &self.listed {
             set(TOMBSTONE, listed.counted == Counted::Tombstone);
             set(IN_DOUBT, listed.in_doubt);
@@ -61,7 +66,9 @@ impl Head {
             set(EXPIRY, listed.expiry.is_some());
             (lease, expiry) = (listed.lease_end.map_or(0, |at| at.0), listed.expiry.map_or(0, |at| at.0));
             tags = [listed.surface.0, listed.tenant.0];
+            weight = listed.weight;
         }
+        set(WEIGHT, weight > 0);
         let mut bytes = Vec::with_capacity(SIZE);
         bytes.extend_from_slice(&[FORMAT, flags]);
         for number in [self.stamp.0, lease, expiry] {
@@ -69,6 +76,9 @@ impl Head {
         }
         bytes.extend(tags.iter().flatten());
         bytes.extend(self.part.iter().flatten());
+        if weight > 0 {
+            bytes.extend_from_slice(&weight.to_be_bytes());
+        }
         BASE64URL_NOPAD.encode(&bytes)
     }
 
@@ -83,6 +93,13 @@ impl Head {
         let ([stamp, lease, expiry], [surface, tenant]) = (numbers, tags) else { return None };
         let has = |flag: u8| flags & flag != 0;
         let moment = |flag: u8, number: &[u8; 8]| has(flag).then(|| Stamp(u64::from_be_bytes(*number)));
+        let (part, rest) = if has(PART) {
+            let (part, rest) = rest.split_first_chunk()?;
+            (Some(*part), rest)
+        } else {
+            (None, rest)
+        };
+        let weight = if has(WEIGHT) { u64::from_be_bytes(*rest.first_chunk()?) } else { 0 };
         let listed = (!has(REMOVED)).then(|| Listed {
             surface: Tag(*surface),
             tenant: Tag(*tenant),
@@ -90,8 +107,8 @@ impl Head {
             lease_end: moment(LEASE, lease),
             expiry: moment(EXPIRY, expiry),
             in_doubt: has(IN_DOUBT),
+            weight,
         });
-        let part = if has(PART) { Some(rest.try_into().ok()?) } else { None };
         Some(Self { stamp: Stamp(u64::from_be_bytes(*stamp)), listed, part })
     }
 }
@@ -114,6 +131,7 @@ mod tests {
                 lease_end: moment(&mut dice),
                 expiry: moment(&mut dice),
                 in_doubt: dice.chance(500),
+                weight: dice.below(3) * dice.below(1 << 40),
             });
             let part = dice.chance(200).then(|| dice.bytes());
             let head = Head { stamp: Stamp(dice.next()), listed, part };

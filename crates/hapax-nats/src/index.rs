@@ -59,7 +59,7 @@ impl Index {
             self.doubts.insert(sequence);
         }
         self.tenants.insert((listed.tenant, sequence));
-        self.count(listed, 1);
+        self.count(listed, Turn::Comes);
     }
 
     fn take_out(&mut self, id: &Id) {
@@ -75,18 +75,21 @@ impl Index {
         }
         self.doubts.remove(&row.sequence);
         self.tenants.remove(&(listed.tenant, row.sequence));
-        self.count(&listed, -1);
+        self.count(&listed, Turn::Goes);
     }
 
-    fn count(&mut self, listed: &Listed, by: i64) {
+    fn count(&mut self, listed: &Listed, turn: Turn) {
         let tags = [Some(listed.surface), (listed.tenant != listed.surface).then_some(listed.tenant)];
         for tag in tags.into_iter().flatten() {
             let usage = self.counts.entry(tag).or_insert(Usage { exact: true, ..Usage::default() });
-            let number = match listed.counted {
-                Counted::Record => &mut usage.records,
-                Counted::Tombstone => &mut usage.tombstones,
+            let (number, weight) = match listed.counted {
+                Counted::Record => (&mut usage.records, listed.weight),
+                Counted::Tombstone => (&mut usage.tombstones, 0),
             };
-            *number = number.saturating_add_signed(by);
+            match turn {
+                Turn::Comes => (*number, usage.bytes) = (*number + 1, usage.bytes.saturating_add(weight)),
+                Turn::Goes => (*number, usage.bytes) = (number.saturating_sub(1), usage.bytes.saturating_sub(weight)),
+            }
             if usage.records == 0 && usage.tombstones == 0 {
                 self.counts.remove(&tag);
             }
@@ -158,6 +161,12 @@ impl Index {
             self.take_out(id);
         }
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Turn {
+    Comes,
+    Goes,
 }
 
 pub(crate) type Found<P> = Vec<(P, Id)>;

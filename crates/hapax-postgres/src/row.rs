@@ -19,6 +19,7 @@ pub(crate) struct Columns {
     pub(crate) gone: Moment,
     pub(crate) in_doubt: bool,
     pub(crate) entries: Option<Vec<u8>>,
+    pub(crate) weight: Option<i64>,
 }
 
 /// Either of the two, or none.
@@ -56,6 +57,7 @@ impl Columns {
             gone: Moment::of(envelope.gone),
             in_doubt: envelope.in_doubt,
             entries: (!envelope.entries.is_empty()).then(|| entries(envelope)),
+            weight: Some(signed(envelope.weight())),
         }
     }
 }
@@ -77,6 +79,7 @@ impl Columns {
             &self.gone.after,
             &self.in_doubt,
             &self.entries,
+            &self.weight,
             channel,
         ]
     }
@@ -97,6 +100,7 @@ impl Columns {
             Param::Number(self.gone.after),
             Param::Flag(self.in_doubt),
             Param::Bytes(self.entries.as_deref()),
+            Param::Number(self.weight),
             Param::Text(channel),
         ]
     }

@@ -22,8 +22,8 @@ pub(crate) enum Sql {
 
 pub(crate) const COUNT: usize = 17;
 
-/// The tables of the first version, `$$` standing for the schema.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("sql/1.sql")];
+/// The tables of the first version and what came to them, `$$` standing for the schema.
+pub(crate) const MIGRATIONS: &[&str] = &[include_str!("sql/1.sql"), include_str!("sql/2.sql")];
 pub(crate) const SETTINGS: &str = include_str!("sql/settings.sql");
 
 impl Sql {

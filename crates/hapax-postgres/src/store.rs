@@ -276,7 +276,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let rows = self.pool.query(Call::Read("usage"), Sql::Usage, &[&tag.0.as_slice()]).await?;
             let count = |at: usize| rows.first().map_or(0, |row| unsigned(row.get(at)));
-            Ok(Usage { records: count(0), tombstones: count(1), exact: true })
+            Ok(Usage { records: count(0), tombstones: count(1), bytes: count(2), exact: true })
         })
     }
 

@@ -366,6 +366,25 @@ async fn age_goes_by_number_and_not_by_digits() {
     assert!(found == written, "{} of {} were found, or out of order", found.len(), written.len());
 }
 
+/// The tables were made by a program that did not count bytes. They are brought up to date, what lies in their rows is counted, and
+/// the rest once it is written again.
+#[tokio::test]
+async fn tables_from_before_bytes_were_counted_are_brought_up_to_date() {
+    let postgres = Postgres::forgetful();
+    let first = PostgresStore::open(postgres.url()).await.unwrap();
+    let (plain, heavy) = (numbered(1), Envelope { beside: 1 << 20, ..numbered(2) });
+    put(&first, &id(1), Version::NEVER, Some(plain.clone())).await;
+    let (version, _) = put(&first, &id(2), Version::NEVER, Some(heavy.clone())).await;
+    let before = "ALTER TABLE hapax.records DROP COLUMN weight; DELETE FROM hapax.migrations WHERE version = 2";
+    client(&postgres).await.batch_execute(before).await.unwrap();
+    let store = PostgresStore::open(postgres.url()).await.unwrap();
+    let usage = store.usage(plain.tenant).await.unwrap();
+    assert!(usage.counts([&plain, &numbered(2)]), "{usage:?}");
+    put(&store, &id(2), version, Some(heavy.clone())).await;
+    let usage = store.usage(plain.tenant).await.unwrap();
+    assert!(usage.counts([&plain, &heavy]), "{usage:?}");
+}
+
 #[tokio::test]
 async fn no_error_shows_the_password() {
     let secret = "hunter2-very-secret";

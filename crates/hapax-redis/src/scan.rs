@@ -9,7 +9,7 @@ use crate::{
     keys::BUCKETS,
     place::Place,
     store::RedisStore,
-    value::{LARGEST, count, tagged},
+    value::{LARGEST, count, tagged, weight},
 };
 
 const CALL: Call = Call::Read("scan");
@@ -117,13 +117,15 @@ impl RedisStore {
         for bucket in 0..BUCKETS {
             let command = batch.add(bucket, "HMGET");
             command.arg(self.keys.in_bucket(bucket, b"u"));
-            command.arg(count(tag, Counted::Record)).arg(count(tag, Counted::Tombstone));
+            command.arg(count(tag, Counted::Record)).arg(count(tag, Counted::Tombstone)).arg(weight(tag));
         }
-        let answers: Vec<(Option<u64>, Option<u64>)> = self.servers.ask_all(Call::Read("usage"), &batch).await?;
-        let mut usage = Usage { records: 0, tombstones: 0, exact: true };
-        for (records, tombstones) in answers {
+        let answers: Vec<(Option<u64>, Option<u64>, Option<u64>)> =
+            self.servers.ask_all(Call::Read("usage"), &batch).await?;
+        let mut usage = Usage { exact: true, ..Usage::default() };
+        for (records, tombstones, bytes) in answers {
             usage.records += records.unwrap_or(0);
             usage.tombstones += tombstones.unwrap_or(0);
+            usage.bytes = usage.bytes.saturating_add(bytes.unwrap_or(0));
         }
         Ok(usage)
     }

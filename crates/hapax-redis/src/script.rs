@@ -6,10 +6,11 @@ pub(crate) enum Script {
     Get,
     Mark,
     PutBody,
+    Upgrade,
 }
 
 impl Script {
-    pub(crate) const ALL: [Self; 5] = [Self::Swap, Self::Settle, Self::Get, Self::Mark, Self::PutBody];
+    pub(crate) const ALL: [Self; 6] = [Self::Swap, Self::Settle, Self::Get, Self::Mark, Self::PutBody, Self::Upgrade];
 
     pub(crate) const fn text(self) -> &'static str {
         match self {
@@ -18,6 +19,7 @@ impl Script {
             Self::Get => include_str!("lua/get.lua"),
             Self::Mark => include_str!("lua/mark.lua"),
             Self::PutBody => include_str!("lua/put_body.lua"),
+            Self::Upgrade => include_str!("lua/upgrade.lua"),
         }
     }
 
@@ -28,6 +30,7 @@ impl Script {
             Self::Get => 2,
             Self::Mark => 3,
             Self::PutBody => 4,
+            Self::Upgrade => 5,
         }
     }
 }

@@ -13,7 +13,9 @@ use tokio::{sync::Mutex, task::JoinSet};
 use crate::{batch::Batch, error::Call, invocation::Invocation, keys::BUCKETS, script::Script, store::RedisStore};
 
 /// What a head begins with. Older layouts had `=` here, or a number.
-const MARK: u8 = b'~';
+const MARK: u8 = b'}';
+/// The same layout, from before records had weights.
+const WEIGHTLESS: u8 = b'~';
 
 /// Rounds of settling, numbered from one.
 #[derive(Debug, Default)]
@@ -44,22 +46,26 @@ impl RedisStore {
         }
         let pending: Vec<bool> = self.servers.ask_all(call, &batch).await?;
         let unsettled: Vec<u8> = (0..=u8::MAX).zip(pending).filter(|one| one.1).map(|one| one.0).collect();
-        // All at once: they share what is read and written in one go.
+        self.run_in(call, &unsettled, Script::Settle).await
+    }
+
+    /// All at once: they share what is read and written in one go.
+    async fn run_in(&self, call: Call, buckets: &[u8], script: Script) -> Result<(), StoreError> {
         let mut under_way = JoinSet::new();
-        for bucket in unsettled {
+        for bucket in buckets.iter().copied() {
             let anywhere = Id([bucket; 32]);
             let (head, guard) = (self.keys.head(&anywhere), self.keys.guard(&anywhere));
             let (servers, memory) = (Arc::clone(&self.servers), self.removal_memory);
             under_way.spawn(async move {
-                let settle = Invocation {
-                    script: Script::Settle,
+                let run = Invocation {
+                    script,
                     keys: &[&head],
                     guard: Some(&guard),
                     args: &|command| {
                         command.arg(memory.0);
                     },
                 };
-                servers.run::<u64>(call, bucket, &settle).await
+                servers.run::<u64>(call, bucket, &run).await
             });
         }
         while let Some(ended) = under_way.join_next().await {
@@ -69,14 +75,20 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Whether an older program has written here, which listed its records in another way.
-    pub(crate) async fn is_of_an_older_layout(&self) -> Result<bool, StoreError> {
+    /// Makes the layout its own, unless an older program has written here, which listed its records in another way.
+    pub(crate) async fn takes_up_layout(&self) -> Result<bool, StoreError> {
         let mut batch = Batch::default();
         for bucket in 0..BUCKETS {
             batch.add(bucket, "GETRANGE").arg(self.keys.in_bucket(bucket, b"h")).arg(0).arg(0);
         }
         let marks: Vec<Vec<u8>> = self.servers.ask_all(Call::Read("open"), &batch).await?;
-        Ok(marks.iter().any(|mark| !matches!(mark.as_slice(), [] | [MARK])))
+        if marks.iter().any(|mark| !matches!(mark.as_slice(), [] | [MARK | WEIGHTLESS])) {
+            return Ok(false);
+        }
+        let weightless = (0..=u8::MAX).zip(marks).filter(|(_, mark)| mark == &[WEIGHTLESS]);
+        let weightless: Vec<u8> = weightless.map(|(bucket, _)| bucket).collect();
+        self.run_in(Call::Write("open"), &weightless, Script::Upgrade).await?;
+        Ok(true)
     }
 
     /// The highest version of a bucket that was settled, from its head.

@@ -63,7 +63,7 @@ impl RedisStore {
             settling: Settling::default(),
             swaps: Swaps::new(options.connections),
         };
-        if store.is_of_an_older_layout().await? {
+        if !store.takes_up_layout().await? {
             let reason = "an older version of Hapax has written here, in a layout that this one does not use; take another prefix";
             return Err(OpenError::Server { server: store.name(), reason: reason.into() });
         }

@@ -36,6 +36,9 @@ fn moment(due: Option<Due>) -> [u8; 9] {
     moment
 }
 
+/// The weight of a record is counted up to here: more would not fit into the sums.
+const MOST_WEIGHT: u64 = 1 << 40;
+
 pub(crate) fn tagged(set: u8, tag: Tag) -> Vec<u8> {
     let mut name = Vec::with_capacity(17);
     name.push(set);
@@ -47,6 +50,11 @@ pub(crate) fn count(tag: Tag, counted: Counted) -> Vec<u8> {
     tagged(letter(counted), tag)
 }
 
+/// Where the bytes of a tag are counted.
+pub(crate) fn weight(tag: Tag) -> Vec<u8> {
+    tagged(b'b', tag)
+}
+
 const fn letter(counted: Counted) -> u8 {
     match counted {
         Counted::Record => b'r',
@@ -54,14 +62,15 @@ const fn letter(counted: Counted) -> u8 {
     }
 }
 
-/// What the script stores behind version and stamp: dues, tags, the envelope.
+/// What the script stores behind version and stamp: dues, weight, tags, the envelope.
 pub(crate) fn tail(envelope: &Envelope) -> Vec<u8> {
     let encoded = wire::encode(envelope);
-    let mut tail = Vec::with_capacity(54 + 25 * envelope.entries.len() + encoded.len());
+    let mut tail = Vec::with_capacity(62 + 25 * envelope.entries.len() + encoded.len());
     tail.extend_from_slice(&[0, 0]);
     tail.extend_from_slice(&moment(envelope.lease_end));
     tail.extend_from_slice(&moment(envelope.expiry));
-    tail.push(if envelope.in_doubt { b'1' } else { b'0' });
+    tail.push(if envelope.in_doubt { b'3' } else { b'2' });
+    tail.extend_from_slice(&envelope.weight().min(MOST_WEIGHT).to_be_bytes());
     tags(envelope, &mut tail);
     // At most eight lists.
     let length = (tail.len() - 2) as u16;

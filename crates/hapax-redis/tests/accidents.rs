@@ -153,7 +153,7 @@ async fn a_clock_that_went_back_repeats_no_version() {
     let store = open(redis.port()).await;
     let head = format!("hapax:{{{:02x}}}h", id(1).0[0]);
     let ahead = 4_000_000_000_000_000_u64;
-    assert!(redis.say(&format!("SET {head} ~{ahead:016}{:013}", 0)).starts_with("+OK"));
+    assert!(redis.say(&format!("SET {head} }}{ahead:016}{:013}", 0)).starts_with("+OK"));
     let (first, _) = put(store.as_ref(), &id(1), Version::NEVER, Some(numbered(1))).await;
     let (second, _) = put(store.as_ref(), &id(1), first, None).await;
     let (third, _) = put(store.as_ref(), &id(1), second, Some(numbered(2))).await;
@@ -335,6 +335,45 @@ async fn an_older_layout_is_refused_and_left_as_it_is() {
         assert!(said.contains("HX0132") && said.contains("older"), "{said}");
         assert!(redis.say(&format!("GET {head}")).contains(written));
     }
+}
+
+/// A program from before records had weights has written here and left a head, a record, and an entry to be settled. All of it is
+/// found, nothing of it is weighed until it is written again, and from then on that program is turned away.
+#[tokio::test]
+async fn records_from_before_there_were_weights_are_taken_over() {
+    let redis = Redis::forgetful();
+    let old = numbered(1);
+    let mut stored = 5u64.to_be_bytes().to_vec();
+    stored.extend(7u64.to_be_bytes());
+    stored.extend(52u16.to_be_bytes());
+    stored.extend(
+        [b"-\0\0\0\0\0\0\0\0".as_slice(), b"-\0\0\0\0\0\0\0\0", b"0", b"r", &old.surface.0, &old.tenant.0].concat(),
+    );
+    stored.extend(hapax_store::wire::encode(&old));
+    let bucket = format!("hapax:{{{:02x}}}", id(1).0[0]);
+    let record = [format!("{bucket}r").as_bytes(), &id(1).0].concat();
+    let entry = [b"n".as_slice(), &id(1).0].concat();
+    let quoted = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("\\x{byte:02x}"));
+    for (key, value) in [
+        (record, stored),
+        (format!("{bucket}p").into_bytes(), entry),
+        (format!("{bucket}h").into_bytes(), b"~00000000000000000000000000000".to_vec()),
+    ] {
+        assert!(redis.say(&format!("SET \"{}\" \"{}\"", quoted(&key), quoted(&value))).starts_with("+OK"));
+    }
+    let store = open(redis.port()).await;
+    assert!(redis.say(&format!("GET {bucket}h")).contains("}0000000000000"));
+    let usage = store.usage(old.tenant).await.unwrap();
+    assert_eq!((usage.records, usage.bytes), (1, 0));
+    let held = store.get(&id(1)).await.unwrap();
+    assert_eq!((held.version, held.record.as_ref()), (Version(5), Some(&old)));
+    let Ok(Swap::Swapped { version, .. }) = store.swap(&id(1), held.version, Some(old.clone())).await else {
+        panic!("it cannot be written over");
+    };
+    let usage = store.usage(old.tenant).await.unwrap();
+    assert!(usage.counts([&old]), "{usage:?}");
+    assert!(matches!(store.swap(&id(1), version, None).await, Ok(Swap::Swapped { .. })));
+    assert!(store.usage(old.tenant).await.unwrap().counts([]));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{fmt, future::Future, pin::Pin};
 use bytes::Bytes;
 use hapax_core::{BodyId, Id, Millis, Stamp, Tag, Version};
 
-use crate::{Envelope, StoreError};
+use crate::{Counted, Envelope, StoreError};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -92,8 +92,27 @@ pub struct BodyInfo {
 pub struct Usage {
     pub records: u64,
     pub tombstones: u64,
+    /// What the records take, tombstones left out: of each its [`Envelope::weight`], and at most
+    /// [`Envelope::MOST_AROUND`] more.
+    pub bytes: u64,
     /// False on stores that estimate.
     pub exact: bool,
+}
+
+impl Usage {
+    /// Whether this is how these records are to be counted, if they are all that the tag holds.
+    #[must_use]
+    pub fn counts<'a>(&self, held: impl IntoIterator<Item = &'a Envelope>) -> bool {
+        let (mut records, mut tombstones, mut weight) = (0u64, 0, 0u64);
+        for record in held {
+            match record.counted {
+                Counted::Record => (records, weight) = (records + 1, weight.saturating_add(record.weight())),
+                Counted::Tombstone => tombstones += 1,
+            }
+        }
+        let most = weight.saturating_add(records.saturating_mul(Envelope::MOST_AROUND));
+        (self.records, self.tombstones) == (records, tombstones) && (weight..=most).contains(&self.bytes)
+    }
 }
 
 /// What a store, as configured right now, really promises about an acknowledged write.
@@ -164,7 +183,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Every stored body, in an order of the store's own, for the sweep of orphans.
     fn bodies<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<BodyInfo>>;
 
-    /// How many records a surface or a tenant holds.
+    /// How many records a surface or a tenant holds, and what they take.
     fn usage(&self, tag: Tag) -> Answer<'_, Usage>;
 
     /// The store's time without a round trip, where the store lives in this process.

@@ -80,9 +80,19 @@ pub struct Envelope {
     pub in_doubt: bool,
     /// At most [`Envelope::MOST_ENTRIES`].
     pub entries: Vec<Entry>,
+    /// How many bytes the bodies have that it names, for counting.
+    pub beside: u64,
     pub payload: Bytes,
 }
 
 impl Envelope {
     pub const MOST_ENTRIES: usize = 8;
+    /// What a store may need around the payload of one record, and may count.
+    pub const MOST_AROUND: u64 = 512;
+
+    /// What the record takes, wherever it lies: its payload, and the bodies beside it.
+    #[must_use]
+    pub const fn weight(&self) -> u64 {
+        self.beside.saturating_add(self.payload.len() as u64)
+    }
 }

@@ -1,7 +1,7 @@
 //! An envelope as bytes, for stores that keep it as one opaque value.
 //!
-//! A format byte, a CRC-32C of all that follows, a fixed head, the entries, the payload. Every length is checked before
-//! anything is read.
+//! A format byte, a CRC-32C of all that follows, a fixed head, in format 2 what lies beside it, the entries, the payload.
+//! Every length is checked before anything is read. It is written in the oldest format that can hold it.
 
 use bytes::Bytes;
 use hapax_core::{Millis, Stamp, Tag};
@@ -9,10 +9,13 @@ use hapax_core::{Millis, Stamp, Tag};
 use crate::{Counted, Due, Entry, Envelope, Kind, List};
 
 const FORMAT: u8 = 1;
+/// With bodies beside it.
+const HEAVY: u8 = 2;
 /// Format and checksum.
 const FRONT: usize = 5;
 /// Kind, flags, number of entries, two tags, three moments.
 const HEAD: usize = 3 + 32 + 3 * 9;
+const BESIDE: usize = 8;
 const ENTRY: usize = 1 + 16 + 8;
 
 const TOMBSTONE: u8 = 1;
@@ -34,9 +37,10 @@ pub enum WireError {
 
 #[must_use]
 pub fn encode(envelope: &Envelope) -> Vec<u8> {
-    let size = FRONT + HEAD + envelope.entries.len() * ENTRY + envelope.payload.len();
+    let format = if envelope.beside == 0 { FORMAT } else { HEAVY };
+    let size = FRONT + HEAD + BESIDE + envelope.entries.len() * ENTRY + envelope.payload.len();
     let mut bytes = Vec::with_capacity(size);
-    bytes.extend_from_slice(&[FORMAT, 0, 0, 0, 0, envelope.kind.0, flags(envelope)]);
+    bytes.extend_from_slice(&[format, 0, 0, 0, 0, envelope.kind.0, flags(envelope)]);
     // No store keeps more than `Envelope::MOST_ENTRIES`.
     bytes.push(u8::try_from(envelope.entries.len()).unwrap_or(u8::MAX));
     bytes.extend_from_slice(&envelope.surface.0);
@@ -49,6 +53,9 @@ pub fn encode(envelope: &Envelope) -> Vec<u8> {
         };
         bytes.push(kind);
         bytes.extend_from_slice(&value.to_be_bytes());
+    }
+    if format == HEAVY {
+        bytes.extend_from_slice(&envelope.beside.to_be_bytes());
     }
     for entry in envelope.entries.iter().take(usize::from(u8::MAX)) {
         bytes.push(entry.list as u8);
@@ -64,10 +71,10 @@ pub fn encode(envelope: &Envelope) -> Vec<u8> {
 /// Reads back what [`encode`] wrote. The payload is a part of the bytes that were given, not a copy.
 pub fn decode(bytes: &Bytes) -> Result<Envelope, WireError> {
     let format = *bytes.first().ok_or(WireError::Short)?;
-    if format > FORMAT {
+    if format > HEAVY {
         return Err(WireError::Newer(format));
     }
-    if format != FORMAT {
+    if format < FORMAT {
         return Err(WireError::Invalid("format"));
     }
     let rest = bytes.get(FRONT..).ok_or(WireError::Short)?;
@@ -81,6 +88,7 @@ pub fn decode(bytes: &Bytes) -> Result<Envelope, WireError> {
     }
     let (surface, tenant) = (Tag(reader.take()?), Tag(reader.take()?));
     let (lease_end, expiry, gone) = (reader.due()?, reader.due()?, reader.due()?);
+    let beside = if format == HEAVY { u64::from_be_bytes(reader.take()?) } else { 0 };
     let entries = (0..count).map(|_| reader.entry()).collect::<Result<_, _>>()?;
     Ok(Envelope {
         kind: Kind(kind),
@@ -92,6 +100,7 @@ pub fn decode(bytes: &Bytes) -> Result<Envelope, WireError> {
         gone,
         in_doubt: flags & IN_DOUBT != 0,
         entries,
+        beside,
         payload: bytes.slice(bytes.len() - reader.0.len()..),
     })
 }
@@ -160,6 +169,7 @@ mod tests {
             expiry: due(dice),
             gone: due(dice),
             in_doubt: dice.chance(500),
+            beside: if dice.chance(500) { 0 } else { dice.next() },
             payload: (0..dice.below(100)).map(|byte| byte as u8).collect(),
         }
     }
@@ -194,6 +204,7 @@ mod tests {
             gone: None,
             in_doubt: true,
             entries: vec![Entry { list: List::Queue, tag: Tag([0xCC; 16]), order: 7 }],
+            beside: 0,
             payload: Bytes::from_static(b"pay"),
         };
         let head = "03".to_owned() + "03" + "01" + &"aa".repeat(16) + &"bb".repeat(16);
@@ -205,6 +216,29 @@ mod tests {
         assert_eq!(shown, rest);
         assert_eq!(bytes[0], 1);
         assert_eq!(decode(&Bytes::from(bytes)), Ok(envelope));
+    }
+
+    #[test]
+    fn the_second_format_says_what_lies_beside_it() {
+        let first = Envelope {
+            kind: Kind::OPERATION,
+            surface: Tag([0xAA; 16]),
+            tenant: Tag([0xBB; 16]),
+            counted: Counted::Record,
+            lease_end: None,
+            expiry: None,
+            gone: None,
+            in_doubt: false,
+            entries: Vec::new(),
+            beside: 0,
+            payload: Bytes::from_static(b"pay"),
+        };
+        let second = Envelope { beside: 0x0102, ..first.clone() };
+        let (plain, heavy) = (encode(&first), encode(&second));
+        assert_eq!((plain[0], heavy[0]), (1, 2));
+        assert_eq!(&heavy[FRONT..FRONT + HEAD], &plain[FRONT..FRONT + HEAD]);
+        assert_eq!(&heavy[FRONT + HEAD..], b"\0\0\0\0\0\0\x01\x02pay");
+        assert_eq!(decode(&Bytes::from(heavy)), Ok(second));
     }
 
     #[test]

@@ -38,6 +38,8 @@ enum Bug {
     WatchOnce,
     /// Usage counts writes.
     UsageDrifts,
+    /// What was once weighed stays so.
+    WeightKept,
     /// The last id of a full page is skipped.
     ScanSkips,
     /// The feed knows no removals.
@@ -71,6 +73,8 @@ struct State {
     /// For `VersionReused`: the version inside, and the one that is shown, which counts the writes of one life.
     shown: BTreeMap<Id, (Version, u64)>,
     writes: BTreeMap<Tag, u64>,
+    /// For `WeightKept`: the most that was ever told.
+    weights: BTreeMap<Tag, u64>,
 }
 
 impl fmt::Debug for Broken {
@@ -235,6 +239,12 @@ impl Store for Broken {
             if self.bug == Bug::UsageDrifts {
                 usage.records = self.state.lock().unwrap().writes.get(&tag).copied().unwrap_or(usage.records);
             }
+            if self.bug == Bug::WeightKept {
+                let mut state = self.state.lock().unwrap();
+                let most = state.weights.entry(tag).or_default();
+                *most = usage.bytes.max(*most);
+                usage.bytes = *most;
+            }
             Ok(usage)
         })
     }
@@ -383,6 +393,11 @@ async fn a_watch_that_wakes_only_once() {
 #[tokio::test]
 async fn a_usage_that_drifts() {
     named(Bug::UsageDrifts, "usage::follows_every_kind_of_write").await;
+}
+
+#[tokio::test]
+async fn a_weight_that_is_never_taken_off() {
+    named(Bug::WeightKept, "usage::weighs_what_is_kept").await;
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ fn record(text: &'static str) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: vec![],
+        beside: 0,
         payload: Bytes::from_static(text.as_bytes()),
     }
 }

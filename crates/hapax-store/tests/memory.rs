@@ -27,6 +27,7 @@ fn record(payload: u8) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: vec![],
+        beside: 0,
         payload: Bytes::from(vec![payload]),
     }
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hapax_core::{Id, Millis, Stamp, Tag, Version};
 use hapax_store::{
     Changes, Clock, Counted, Cursor, Due, Entry, Envelope, Index, Kind, List, ManualClock, MemoryStore, Seeded,
-    Snapshot, Store, Swap, Usage,
+    Snapshot, Store, Swap,
 };
 
 const CASES: u64 = 2_000;
@@ -100,12 +100,9 @@ impl Model {
         found
     }
 
-    fn usage(&self, tag: Tag) -> Usage {
-        let count = |counted| {
-            let here = self.records().filter(|(_, _, record)| record.surface == tag || record.tenant == tag);
-            here.filter(|(_, _, record)| record.counted == counted).count() as u64
-        };
-        Usage { records: count(Counted::Record), tombstones: count(Counted::Tombstone), exact: true }
+    fn of(&self, tag: Tag) -> impl Iterator<Item = &Envelope> {
+        let here = self.records().filter(move |(_, _, record)| record.surface == tag || record.tenant == tag);
+        here.map(|(_, _, record)| record)
     }
 
     fn changes(&self, after: u64) -> Vec<(Version, Id)> {
@@ -139,7 +136,8 @@ fn random_record(dice: &mut Seeded, clock: Stamp) -> Envelope {
         expiry: due(dice),
         gone: due(dice),
         in_doubt: dice.chance(300),
-        payload: Bytes::copy_from_slice(&dice.bytes::<4>()),
+        beside: dice.below(3) * 1_000,
+        payload: Bytes::from(vec![7; dice.below(500) as usize]),
     }
 }
 
@@ -177,7 +175,10 @@ async fn compare(store: &MemoryStore, model: &Model, dice: &mut Seeded, clock: S
             let wanted: Vec<Id> = model.index(index).into_iter().map(|(_, id)| id).collect();
             assert_eq!(scan_all(store, index, limit).await, wanted, "{index:?}");
         }
-        assert_eq!(store.usage(tag).await.unwrap(), model.usage(tag));
+        let usage = store.usage(tag).await.unwrap();
+        assert!(usage.counts(model.of(tag)), "{usage:?}");
+        let weights = model.of(tag).filter(|record| record.counted == Counted::Record).map(Envelope::weight);
+        assert_eq!((usage.bytes, usage.exact), (weights.sum(), true));
     }
 }
 

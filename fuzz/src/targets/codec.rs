@@ -60,6 +60,7 @@ pub(super) fn envelope(kind: Kind, payload: Vec<u8>) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: payload.into(),
     }
 }

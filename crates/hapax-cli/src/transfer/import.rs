@@ -190,7 +190,9 @@ impl Item {
         let id = Id::parse(text("operation")).ok_or("it is neither a body nor an operation")?;
         let record = bytes("record").map_err(|_| "its record is not base64")?;
         let envelope = wire::decode(&record).map_err(|error| format!("its record cannot be read: {error}"))?;
-        codec::open(&envelope).map_err(|error| format!("its record cannot be read: {error}"))?;
+        let opened = codec::open(&envelope).map_err(|error| format!("its record cannot be read: {error}"))?;
+        // An export from before bytes were counted does not say it.
+        let envelope = Envelope { beside: opened.bytes_beside(), ..envelope };
         Ok(Self::Operation { id, envelope })
     }
 }

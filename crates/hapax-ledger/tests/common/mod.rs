@@ -92,6 +92,7 @@ pub fn envelope(payload: impl Into<Vec<u8>>) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: Bytes::from(payload.into()),
     }
 }

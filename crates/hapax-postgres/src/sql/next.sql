@@ -7,12 +7,12 @@ w AS (
         lease_end = coalesce($6, greatest(t.us / 1000, r.stamp) + $7),
         expiry = coalesce($8, greatest(t.us / 1000, r.stamp) + $9),
         gone = coalesce($10, greatest(t.us / 1000, r.stamp) + $11),
-        in_doubt = $12, entries = $13
-    FROM t WHERE r.id = $1 AND r.version = $15
+        in_doubt = $12, entries = $13, weight = $14
+    FROM t WHERE r.id = $1 AND r.version = $16
     RETURNING r.version, r.stamp, r.waited
 )
 SELECT true, w.version, w.stamp, NULL::bytea, t.us / 1000,
-       CASE WHEN w.waited > t.us / 1000 THEN pg_notify($14, encode($1, 'hex'))::text END
+       CASE WHEN w.waited > t.us / 1000 THEN pg_notify($15, encode($1, 'hex'))::text END
 FROM w, t
 UNION ALL
 SELECT false, r.version, r.stamp, r.record, t.us / 1000, NULL

@@ -218,6 +218,7 @@ impl Queue {
             gone: None,
             in_doubt: false,
             entries: Vec::new(),
+            beside: 0,
             payload: bytes.into(),
         };
         // Sealed anew, so that what a store is told follows from the record and not from the file.

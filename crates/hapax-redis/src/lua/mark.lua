@@ -3,8 +3,8 @@
 -- KEYS: the set of marks; the head of the bucket; in a cluster one more, as for a swap
 -- ARGV: the id; how long (ms)
 -- Answers 1 if the mark was not there.
-local state = redis.call('GET', KEYS[2]) or '~00000000000000000000000000000'
-if string.byte(state) ~= 126 then
+local state = redis.call('GET', KEYS[2]) or '}00000000000000000000000000000'
+if string.byte(state) ~= 125 then
   return redis.error_reply('LAYOUT an older program has written here, in a layout that this one does not use')
 end
 local time = redis.call('TIME')

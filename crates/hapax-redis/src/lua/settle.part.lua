@@ -1,18 +1,23 @@
 -- Writes into its indexes what a bucket has to be settled, each record as it is now. The commands take many members at once: that
 -- is what makes it cheap to leave this for later.
 --
--- An entry is a letter and an id (32). The first one of an id says what the indexes know of it: 'n' nothing, 's' the tags that
--- it still has, 'c' the tags (length 2) that follow. An 's' is followed by a 'c' once its tags change; what else follows of an
--- id says nothing new. 'x' is a removal, with version and stamp (16), for when the record itself is forgotten.
+-- An entry is a letter and an id (32). The first one of an id says what the indexes know of it: 'n' nothing, 'S' its weight (8)
+-- and the tags that it still has, 'C' its weight and the tags (length 2) that follow. An 'S' is followed by a 'C' once its tags
+-- change; what else follows of an id says nothing new. 'x' is a removal, with version and stamp (16), for when the record itself
+-- is forgotten. A program from before there were weights has left 's' and 'c' without one.
 local sub, byte, number, format = string.sub, string.byte, struct.unpack, string.format
 local function settle(base, now, memory)
   local entries, state = unpack(redis.call('MGET', base .. 'p', base .. 'h'))
-  state = state or '~00000000000000000000000000000'
-  local ids, known, gone = {}, {}, {}
+  state = state or '}00000000000000000000000000000'
+  local ids, known, weighed, gone = {}, {}, {}, {}
   local at, stop = 1, #entries
   while at <= stop do
     local letter, id = byte(entries, at), sub(entries, at + 1, at + 32)
     at = at + 33
+    if letter < 97 then
+      if known[id] == nil then weighed[id] = number('>I8', entries, at) end
+      letter, at = letter + 32, at + 8
+    end
     if known[id] == nil then
       ids[#ids + 1] = id
       known[id] = letter == 110 and ''
@@ -27,7 +32,7 @@ local function settle(base, now, memory)
     end
   end
 
-  local adds, drops, counts, removed = {}, {}, {}, 0
+  local adds, drops, counts, weights, removed = {}, {}, {}, {}, 0
   local function add(set, score, member)
     local to = adds[set]
     if not to then
@@ -50,11 +55,11 @@ local function settle(base, now, memory)
   for i = 1, #ids do
     local id = ids[i]
     -- Dues and tags of most records are within these bytes; lists make them longer.
-    local held = redis.call('GETRANGE', records .. id, 0, 69)
+    local held = redis.call('GETRANGE', records .. id, 0, 77)
     -- A record that is there no more and was not removed by us was taken away behind our back: nothing is left of it.
     if #held < 18 then held = (gone[id] or string.rep('\0', 16)) .. '\0\0' end
     local version, stamp, length = number('>I8I8I2', held)
-    if length > 52 then held = redis.call('GETRANGE', records .. id, 0, 17 + length) end
+    if length > 60 then held = redis.call('GETRANGE', records .. id, 0, 17 + length) end
     local version_digits = format('%d', version)
     -- Whoever reads the feed goes on behind the highest that was there: what comes now stands above it, each in its own place.
     local place = version
@@ -65,7 +70,11 @@ local function settle(base, now, memory)
     taken[place] = true
     if place > highest then highest = place end
     feed[2 * i], feed[2 * i + 1] = place == version and version_digits or format('%d', place), id
-    local after = sub(held, 38, 18 + length)
+    local doubt, tagged, weight = byte(held, 37), 38, 0
+    if doubt and doubt > 49 then
+      tagged, weight = 46, number('>I8', held, 38)
+    end
+    local after = sub(held, tagged, 18 + length)
     local before = known[id] or after
     if after == '' then
       removed = removed + 1
@@ -83,15 +92,21 @@ local function settle(base, now, memory)
         drop(set, id)
       end
     end
-    if after ~= '' and byte(held, 37) == 49 then
+    if after ~= '' and (doubt == 49 or doubt == 51) then
       add('d', version_digits, id)
     elseif before ~= '' then
       drop('d', id)
     end
-    if before ~= after then
+    if before == after then
+      if after ~= '' then
+        local what = sub(after, 1, 33)
+        weights[what] = (weights[what] or 0) + weight - (weighed[id] or 0)
+      end
+    else
       if before ~= '' then
         local what = sub(before, 1, 33)
         counts[what] = (counts[what] or 0) - 1
+        weights[what] = (weights[what] or 0) - (weighed[id] or 0)
         if sub(before, 18, 33) ~= sub(after, 18, 33) then drop('t' .. sub(before, 18, 33), id) end
         for list = 34, #before, 25 do
           drop(sub(before, list, list + 16), sub(before, list + 17, list + 24) .. id)
@@ -100,6 +115,7 @@ local function settle(base, now, memory)
       if after ~= '' then
         local what = sub(after, 1, 33)
         counts[what] = (counts[what] or 0) + 1
+        weights[what] = (weights[what] or 0) + weight
         for list = 34, #after, 25 do
           add(sub(after, list, list + 16), '0', sub(after, list + 17, list + 24) .. id)
         end
@@ -107,21 +123,24 @@ local function settle(base, now, memory)
     end
   end
 
-  redis.call('SET', base .. 'h', '~' .. format('%016d', highest) .. sub(state, 18, 30))
+  redis.call('SET', base .. 'h', '}' .. format('%016d', highest) .. sub(state, 18, 30))
   redis.call('DEL', base .. 'p')
   redis.call('ZADD', unpack(feed))
   -- First out, then in: what stays in a list was named in both.
   for _, call in pairs(drops) do redis.call('ZREM', unpack(call)) end
   for _, call in pairs(adds) do redis.call('ZADD', unpack(call)) end
-  local function count(field, by)
-    if redis.call('HINCRBY', base .. 'u', field, by) == 0 then redis.call('HDEL', base .. 'u', field) end
-  end
-  for what, by in pairs(counts) do
-    if by ~= 0 then
-      local kind, surface, tenant = sub(what, 1, 1), sub(what, 2, 17), sub(what, 18, 33)
-      count(kind .. surface, format('%d', by))
-      if tenant ~= surface then count(kind .. tenant, format('%d', by)) end
+  local function count(kind, what, by)
+    if by == 0 then return end
+    local surface, tenant = sub(what, 2, 17), sub(what, 18, 33)
+    for i = 1, tenant == surface and 1 or 2 do
+      local field = kind .. (i == 1 and surface or tenant)
+      if redis.call('HINCRBY', base .. 'u', field, format('%d', by)) == 0 then redis.call('HDEL', base .. 'u', field) end
     end
+  end
+  for what, by in pairs(counts) do count(sub(what, 1, 1), what, by) end
+  -- Of tombstones only the number is counted.
+  for what, by in pairs(weights) do
+    if byte(what) == 114 then count('b', what, by) end
   end
   if removed > 0 then
     -- What was removed so long ago that even its version is forgotten leaves the feed; who reads it has a gap then.

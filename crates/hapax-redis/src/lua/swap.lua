@@ -5,9 +5,10 @@
 -- ARGV: the channel of wake-ups; how long a removal is remembered (ms); then for each record the expected version (8) and
 --       what to store behind version and stamp ('' removes)
 -- Stored: version (8), stamp (8), dues and tags (length 2), envelope
--- Dues:   a letter and a number (8) for the lease's end and for the expiry, '-' none, '+' after the stamp, '=' as it is; '1' if in doubt
+-- Dues:   a letter and a number (8) for the lease's end and for the expiry, '-' none, '+' after the stamp, '=' as it is; '3' if in
+--         doubt, else '2'; what it takes (8). A program from before there were weights has left '1' and '0', and no weight
 -- Tags:   'r' a record or 't' a tombstone, surface (16), tenant (16), then for each list its letter, tag (16) and order (8)
--- Head:   '~', the highest version that was settled or removed (16 digits), until when somebody waits (13 digits). A version is
+-- Head:   '}', the highest version that was settled or removed (16 digits), until when somebody waits (13 digits). A version is
 --         given out above the highest one of its head. So a record whose version is above it was written since, and has its
 --         entry among those to be settled ('p'): writing it again adds none.
 -- Answers for each record version and stamp in one, or what is held and the time.
@@ -27,8 +28,8 @@ for i = 1, n do
   local place, head_place = places[key], places[head]
   -- Somebody before us in this very call may have written either.
   local was = place and writes[place] or held[at - 1]
-  local state = head_place and writes[head_place] or held[at] or '~00000000000000000000000000000'
-  if byte(state) ~= 126 then
+  local state = head_place and writes[head_place] or held[at] or '}00000000000000000000000000000'
+  if byte(state) ~= 125 then
     return redis.error_reply('LAYOUT an older program has written here, in a layout that this one does not use')
   end
   if (was and sub(was, 1, 8) or '\0\0\0\0\0\0\0\0') ~= ARGV[at + 1] then
@@ -37,19 +38,20 @@ for i = 1, n do
     local tail, front, digits = ARGV[at + 2], usual_front, usual_digits
     local highest, version, stamp = sub(state, 2, 17), clock, now
     if highest >= digits then version = highest + 1 end
-    local before, after, listed = '', '', false
+    local before, after, tagged, listed = '', '', 38, false
     if was then
       local old, stamped, length = number('>I8I8I2', was)
       if old >= version then version = old + 1 end
       if stamped > now then stamp = stamped end
-      before, listed = sub(was, 38, 18 + length), old > tonumber(highest)
+      if (byte(was, 37) or 0) > 49 then tagged = 46 end
+      before, listed = sub(was, tagged, 18 + length), old > tonumber(highest)
     end
     if tail == '' then
       tail = '\0\0'
       removals[#removals + 1] = key
     else
       local high, low = byte(tail, 1, 2)
-      after = sub(tail, 22, 2 + 256 * high + low)
+      after = sub(tail, 30, 2 + 256 * high + low)
     end
     if version ~= clock or stamp ~= now then
       digits, front = string.format('%016d', version), struct.pack('>I8I8', version, stamp)
@@ -60,11 +62,17 @@ for i = 1, n do
     end
     writes[place] = front .. tail
     if not listed or before ~= after then
-      local entry = before == '' and 'n' or 's'
-      if before ~= '' and before ~= after then
-        entry = 'c' .. sub(key, -32) .. struct.pack('>I2', #before) .. before
+      local entry
+      if before == '' then
+        entry = 'n' .. sub(key, -32)
       else
-        entry = entry .. sub(key, -32)
+        -- What the indexes know of it.
+        entry = sub(key, -32) .. sub(was, 38, tagged - 1)
+        if before == after then
+          entry = (tagged == 38 and 's' or 'S') .. entry
+        else
+          entry = (tagged == 38 and 'c' or 'C') .. entry .. struct.pack('>I2', #before) .. before
+        end
       end
       if after == '' then
         -- The record will be forgotten, its version must not be.
@@ -73,7 +81,7 @@ for i = 1, n do
           head_place = last + 2
           places[head], writes[last + 1], last = head_place, head, head_place
         end
-        writes[head_place] = '~' .. digits .. sub(state, 18, 30)
+        writes[head_place] = '}' .. digits .. sub(state, 18, 30)
       end
       unlisted[#unlisted + 1] = head
       unlisted[#unlisted + 1] = entry

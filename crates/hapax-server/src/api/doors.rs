@@ -147,12 +147,20 @@ pub(crate) async fn metrics(app: &App, caller: &Caller) -> Result<Reply, Problem
 /// Tenants have names, which only administrators may see side by side. There are as many as have keys.
 async fn tenants(app: &App, page: &mut Page) {
     let policies = app.engine.policies();
-    page.family("hapax_surface_records", "gauge", "Records kept, by surface with a policy of its own.");
+    let mut kept = Vec::new();
     for (surface, _) in policies.iter().take(256) {
         let tag = hapax_core::Tag::surface(surface);
         let asked = tokio::time::timeout(STORE_COUNTS, app.engine.store().usage(tag)).await;
         let Ok(Ok(usage)) = asked else { break };
+        kept.push((surface, usage));
+    }
+    page.family("hapax_surface_records", "gauge", "Records kept, by surface with a policy of its own.");
+    for (surface, usage) in &kept {
         page.value("hapax_surface_records", &[("surface", surface.as_str())], usage.records);
+    }
+    page.family("hapax_surface_bytes", "gauge", "What these records take, their bodies included.");
+    for (surface, usage) in &kept {
+        page.value("hapax_surface_bytes", &[("surface", surface.as_str())], usage.bytes);
     }
     let auth = std::sync::Arc::clone(&app.auth.read());
     let Auth::Keys(keys) = &*auth else { return };

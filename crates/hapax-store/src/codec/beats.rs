@@ -37,6 +37,7 @@ pub fn seal_beats(beats: &Beats) -> Envelope {
         gone: last.filter(|_| beats.beats.iter().all(|beat| !beat.sealed)),
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: encode(beats),
     }
 }

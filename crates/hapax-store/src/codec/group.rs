@@ -38,6 +38,7 @@ pub fn seal_group(group: &Group) -> Envelope {
         gone: window,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: encode(group),
     }
 }

@@ -29,6 +29,7 @@ fn envelope(kind: Kind, payload: Bytes) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload,
     }
 }

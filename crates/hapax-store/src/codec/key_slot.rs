@@ -30,6 +30,7 @@ pub fn seal_key_slot(slot: &KeySlot) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: w.sealed(),
     }
 }

@@ -34,6 +34,7 @@ pub fn seal_memo(memo: &Memo) -> Envelope {
         gone: window,
         in_doubt: false,
         entries: Vec::new(),
+        beside: memo.value.bytes_beside(),
         payload: encode(memo),
     }
 }

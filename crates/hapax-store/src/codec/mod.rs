@@ -52,6 +52,7 @@ pub fn seal(record: &Record) -> Envelope {
         gone: due_after(windows.kept),
         in_doubt: matches!(record.state, State::InDoubt(_)),
         entries: record.ties.as_deref().map_or_else(Vec::new, ties::entries),
+        beside: record.bytes_beside(),
         payload: operation::encode(record),
     }
 }

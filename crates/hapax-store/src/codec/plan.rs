@@ -33,6 +33,7 @@ pub fn seal_plan(plan: &Plan) -> Envelope {
         gone: window,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: encode(plan),
     }
 }

@@ -54,6 +54,7 @@ pub fn seal_task(task: &Task) -> Envelope {
         gone: stone,
         in_doubt: false,
         entries: entries(task),
+        beside: 0,
         payload: encode(task),
     }
 }

@@ -29,6 +29,8 @@ fn samples(store: &dyn Store) -> Vec<Envelope> {
         samples.push(Envelope { gone: Some(due), ..record("gone") });
     }
     samples.push(Envelope { in_doubt: true, counted: Counted::Tombstone, ..record("flags") });
+    samples.push(Envelope { beside: 1, ..record("a body beside it") });
+    samples.push(Envelope { beside: u64::MAX, ..record("as large a body as can be said") });
     let entry = |order| Entry { list: if order % 2 == 0 { List::Group } else { List::Queue }, tag: tag(9), order };
     samples.push(Envelope {
         entries: (0..Envelope::MOST_ENTRIES as u64).map(|number| entry(u64::MAX - number)).collect(),

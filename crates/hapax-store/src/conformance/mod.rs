@@ -100,6 +100,7 @@ const CHECKS: &[Check] = checks![
     list::a_queue_keeps_its_order,
     list::an_entry_goes_when_its_record_lets_it_go,
     usage::follows_every_kind_of_write,
+    usage::weighs_what_is_kept,
     usage::a_conflict_counts_nothing,
     usage::stays_exact_when_many_write,
     usage::is_there_after_a_reopening,

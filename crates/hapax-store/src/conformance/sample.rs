@@ -34,6 +34,7 @@ pub(super) fn record(payload: impl Into<Bytes>) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: payload.into(),
     }
 }
@@ -72,6 +73,7 @@ pub(super) fn random(dice: &mut Seeded) -> Envelope {
         gone: None,
         in_doubt: dice.chance(500),
         entries,
+        beside: if dice.chance(500) { 0 } else { dice.next() >> (24 + dice.below(40)) },
         payload: (0..length).map(|_| dice.next().to_le_bytes()[0]).collect(),
     }
 }

@@ -1,4 +1,4 @@
-//! How many records each tag holds, kept apart from the shards so that one look answers.
+//! How many records each tag holds and what they take, kept apart from the shards so that one look answers.
 
 use foldhash::fast::RandomState;
 use hapax_core::Tag;
@@ -13,11 +13,17 @@ pub(super) struct Share {
     surface: Tag,
     tenant: Tag,
     counted: Counted,
+    weight: u64,
 }
 
 impl Share {
     pub(super) const fn of(record: &Envelope) -> Self {
-        Self { surface: record.surface, tenant: record.tenant, counted: record.counted }
+        let Envelope { surface, tenant, counted, .. } = record;
+        Self { surface: *surface, tenant: *tenant, counted: *counted, weight: record.weight() }
+    }
+
+    fn counts_as(self, other: Self) -> bool {
+        (self.surface, self.tenant, self.counted) == (other.surface, other.tenant, other.counted)
     }
 
     /// A record counts once for a tag, also where surface and tenant are one.
@@ -30,13 +36,33 @@ impl Share {
 struct Count {
     records: u64,
     tombstones: u64,
+    bytes: u64,
 }
 
 impl Count {
-    fn of(&mut self, counted: Counted) -> &mut u64 {
-        match counted {
-            Counted::Record => &mut self.records,
-            Counted::Tombstone => &mut self.tombstones,
+    fn add(&mut self, share: Share) {
+        match share.counted {
+            Counted::Record => {
+                self.records += 1;
+                self.bytes = self.bytes.saturating_add(share.weight);
+            }
+            Counted::Tombstone => self.tombstones += 1,
+        }
+    }
+
+    fn weigh(&mut self, old: Share, new: Share) {
+        if new.counted == Counted::Record {
+            self.bytes = self.bytes.saturating_add(new.weight).saturating_sub(old.weight);
+        }
+    }
+
+    fn take(&mut self, share: Share) {
+        match share.counted {
+            Counted::Record => {
+                self.records = self.records.saturating_sub(1);
+                self.bytes = self.bytes.saturating_sub(share.weight);
+            }
+            Counted::Tombstone => self.tombstones = self.tombstones.saturating_sub(1),
         }
     }
 }
@@ -54,28 +80,29 @@ impl Tally {
         if old == new {
             return;
         }
+        // The common case, complete after begin: only what it takes is another.
+        if let (Some(old), Some(new)) = (old, new)
+            && old.counts_as(new)
+        {
+            return new.tags().for_each(|tag| self.part(tag).lock().entry(tag).or_default().weigh(old, new));
+        }
         if let Some(share) = new {
-            share.tags().for_each(|tag| self.add(tag, share.counted));
+            share.tags().for_each(|tag| self.part(tag).lock().entry(tag).or_default().add(share));
         }
         if let Some(share) = old {
-            share.tags().for_each(|tag| self.take(tag, share.counted));
+            share.tags().for_each(|tag| self.take(tag, share));
         }
     }
 
     pub(super) fn usage(&self, tag: Tag) -> Usage {
         let count = self.part(tag).lock().get(&tag).copied().unwrap_or_default();
-        Usage { records: count.records, tombstones: count.tombstones, exact: true }
+        Usage { records: count.records, tombstones: count.tombstones, bytes: count.bytes, exact: true }
     }
 
-    fn add(&self, tag: Tag, counted: Counted) {
-        *self.part(tag).lock().entry(tag).or_default().of(counted) += 1;
-    }
-
-    fn take(&self, tag: Tag, counted: Counted) {
+    fn take(&self, tag: Tag, share: Share) {
         let mut part = self.part(tag).lock();
         if let Entry::Occupied(mut entry) = part.entry(tag) {
-            let count = entry.get_mut().of(counted);
-            *count = count.saturating_sub(1);
+            entry.get_mut().take(share);
             if *entry.get() == Count::default() {
                 entry.remove();
             }

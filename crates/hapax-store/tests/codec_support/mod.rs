@@ -40,6 +40,7 @@ pub fn envelope(payload: impl Into<Bytes>) -> Envelope {
         gone: None,
         in_doubt: false,
         entries: Vec::new(),
+        beside: 0,
         payload: payload.into(),
     }
 }
