@@ -92,3 +92,35 @@ fn a_flood_of_keys_takes_its_tenants_share_and_no_more() {
         assert!(post(gateway.address, "/pay", "stranger-0", "{}").is_replay(), "{path}, {on_full}");
     }
 }
+
+/// Large answers, inside their records and beside them, far fewer than there may be records: what is kept of them is bounded by
+/// `bytes_per_tenant`, also after a restart, what was answered is answered again, and another tenant still finds room.
+#[test]
+fn large_answers_take_their_tenants_bytes_and_no_more() {
+    const MOST: usize = 256 << 10;
+    let file = format!("[default]\ncapacity = {{ bytes_per_tenant = \"{}KiB\" }}\n", MOST >> 10);
+    for size in [8 << 10, 40 << 10] {
+        let upstream = Upstream::new(move |_, _, _| Reply::json(201, &format!("\"{}\"", "x".repeat(size))));
+        let dir = Dir::new();
+        let start = || Start::at(&dir).file(&file).upstream(upstream.address).go();
+        let gateway = start();
+        let statuses = flood(&gateway, "/pay", 0, 60);
+        let kept = statuses.get(&201).copied().unwrap_or(0);
+        assert_eq!(kept + statuses.get(&429).copied().unwrap_or(0), 60, "{statuses:?}");
+        assert!((MOST * 8 / 10..=MOST + size).contains(&(kept * size)), "{kept} answers of {size} bytes were kept");
+        drop(gateway);
+        let gateway = start();
+        let ask = |key: &str| {
+            let headers = [("Idempotency-Key", key), ("Authorization", "Bearer flood")];
+            Conn::to(gateway.address).send(request("POST", "/pay", &headers, "{}")).answer()
+        };
+        let refused = ask("another");
+        assert_eq!(refused.status, 429, "{}", refused.text());
+        assert!(refused.says("\"code\":\"over_quota\"") && refused.says("bytes"), "{}", refused.text());
+        assert!(refused.header("retry-after").is_some());
+        let again = ask("/pay-0");
+        assert!(again.is_replay() && again.text().len() > size, "{}", again.text());
+        assert_eq!(upstream.count(), kept, "nothing that was refused has been sent on");
+        assert_eq!(post(gateway.address, "/pay", "stranger", "{}").status, 201);
+    }
+}

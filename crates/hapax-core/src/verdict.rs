@@ -47,6 +47,8 @@ pub struct Refusal {
 pub enum RefusalReason {
     /// The surface or tenant keeps as many records as it may.
     Quota,
+    /// The records of the tenant take as many bytes as they may.
+    Bytes,
     /// The surface or tenant runs as much as it may.
     Admission,
     /// The store may forget what it acknowledged, and the policy does not allow that for this effect.
@@ -57,6 +59,7 @@ impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Quota => "as many records are kept as may be [HX0007]",
+            Self::Bytes => "the tenant's records take as many bytes as they may [HX0007]",
             Self::Admission => "as much is running as may [HX0007]",
             Self::Forgetful => {
                 "the store may forget what it acknowledged, and the policy's `best_effort` does not name this effect [HX0134]"

@@ -16,7 +16,7 @@ use crate::{
     disown::{Sent, Unanswered},
     engine::{Engine, Inner},
     error::EngineError,
-    quota::{Full, Place, Room, Running, refused},
+    quota::{Place, Room, Running, refused},
     seen::Seen,
     ticket::{Held, Ticket},
 };
@@ -103,6 +103,22 @@ impl<E: Into<EngineError>> From<E> for Unsure {
     }
 }
 
+/// What a begin was refused for want of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NoRoomFor {
+    Record,
+    Bytes,
+}
+
+fn no_room(verdict: &Verdict) -> Option<NoRoomFor> {
+    let Verdict::Refused(refusal) = verdict else { return None };
+    match refusal.reason {
+        RefusalReason::Quota => Some(NoRoomFor::Record),
+        RefusalReason::Bytes => Some(NoRoomFor::Bytes),
+        RefusalReason::Admission | RefusalReason::Forgetful => None,
+    }
+}
+
 /// What the store and the rules said to a begin.
 struct Asked {
     verdict: Box<Verdict>,
@@ -129,15 +145,15 @@ impl Engine {
         // Where nothing was waited for, it is sent when it came: the clock is not asked twice.
         let sent = if in_group.is_some() { Instant::now() } else { since };
         let mut asked = self.ask(prepared, nonce, Room::AsItIs, sent, sent_at).await?;
-        let full = matches!(&*asked.verdict, Verdict::Refused(refusal) if refusal.reason == RefusalReason::Quota);
+        let full = no_room(&asked.verdict);
         // Only now is it certain that a record is needed and that there is no room for it.
-        if full {
+        if let Some(full) = full {
             // It was not begun, so it holds no place among the running that it would stumble over itself.
             asked.running = None;
             // A write of unknown fate stays one, whatever is asked and answered after it.
             let unsettled = asked.carried.unsettled;
             let still = |unsure: Unsure| Unsure { unsettled: unsure.unsettled.or(unsettled), ..unsure };
-            let made = Box::pin(inner.make_room(&prepared.policy, prepared.about(inner))).await;
+            let made = Box::pin(inner.make_room(&prepared.policy, prepared.about(inner), full)).await;
             if made.map_err(|error| still(error.into()))? {
                 let again = Box::pin(self.ask(prepared, nonce, Room::Made, Instant::now(), sent_at));
                 asked = again.await.map_err(still)?;
@@ -301,7 +317,7 @@ impl Inner {
         };
         let (room_for, room) = match kept {
             Ok(room) => (Admit::Yes, Some(room)),
-            Err(Full::Records | Full::Tombstones) => (refused(RefusalReason::Quota), None),
+            Err(full) => (full.refused(), None),
         };
         let begin = Begin {
             nonce,
@@ -332,11 +348,25 @@ impl Inner {
     }
 
     /// Makes room for one more record, where the policy says so.
-    async fn make_room(&self, policy: &Policy, about: &Arc<About>) -> Result<bool, EngineError> {
-        match policy.capacity.on_full {
+    async fn make_room(&self, policy: &Policy, about: &Arc<About>, full: NoRoomFor) -> Result<bool, EngineError> {
+        match (policy.capacity.on_full, full) {
             // What has expired reads as gone, so it must not stand in anybody's way until the sweeper passes.
-            OnFull::RejectNew => self.expire_some().await,
-            OnFull::EvictOldestFinal => self.evict_one(policy, about).await,
+            (OnFull::RejectNew, NoRoomFor::Record | NoRoomFor::Bytes) => self.expire_some().await,
+            (OnFull::EvictOldestFinal, NoRoomFor::Record) => self.evict_one(policy, about).await,
+            (OnFull::EvictOldestFinal, NoRoomFor::Bytes) => {
+                let most = policy.capacity.bytes_per_tenant.unwrap_or(u64::MAX);
+                let mut made = false;
+                for _ in 0..EVICTED_FOR_ONE {
+                    if !self.evict_one(policy, about).await? {
+                        break;
+                    }
+                    made = true;
+                    if self.usage(about.tenant_tag).await?.bytes < most {
+                        break;
+                    }
+                }
+                Ok(made)
+            }
         }
     }
 
@@ -399,5 +429,8 @@ impl Inner {
     }
 }
 
+/// How many records one begin lets go of where bytes are short: after a large answer was kept, many small ones may have to.
+/// If that is not enough it is refused, and the next one goes on.
+const EVICTED_FOR_ONE: usize = 64;
 /// How long the gate is believed where other processes may write.
 const GATE_ON_SHARED_STORES: Millis = Millis::from_secs(2);

@@ -201,11 +201,15 @@ impl Inner {
             Box::pin(self.put_body(id, body, bytes)).await?;
         }
         let mut envelope = next.as_deref().map(codec::seal);
+        let weighed = self.quotas.weigh(envelope.as_ref());
         let mark = self.gate.mark(id);
         let swapped = match self.store.swap_now(id, seen.version, &mut envelope) {
             Some(at_once) => at_once,
             None => self.in_time("swap", self.store.swap(id, seen.version, envelope)).await,
         };
+        if !matches!(swapped, Ok(Swap::Conflict(_))) {
+            self.quotas.wrote(weighed);
+        }
         match swapped? {
             Swap::Swapped { version, stamp } => Ok(Written::Swapped(self.written(next, version, stamp).marked(mark))),
             Swap::Conflict(snapshot) => Ok(Written::Conflict(self.seen(&snapshot, id)?.marked(mark))),

@@ -120,7 +120,13 @@ impl Inner {
             let moment = Moment { now: looked.now, wall: self.wall_now() };
             let (write, reply) = decide(looked.record.as_ref(), moment);
             let Some(next) = write else { return Ok(reply) };
-            match self.in_time("swap", self.store.swap(id, looked.version, Some(next.seal()))).await {
+            let next = next.seal();
+            let weighed = self.quotas.weigh(Some(&next));
+            let swapped = self.in_time("swap", self.store.swap(id, looked.version, Some(next))).await;
+            if !matches!(swapped, Ok(Swap::Conflict(_))) {
+                self.quotas.wrote(weighed);
+            }
+            match swapped {
                 Ok(Swap::Swapped { .. }) => return Ok(reply),
                 Ok(Swap::Conflict(snapshot)) => looked = self.looked(&snapshot, id)?,
                 Err(error) => {

@@ -84,7 +84,7 @@ pub use memo::{MemoAnswer, MemoError, Memos};
 pub use once::OnceDone;
 pub use policy_file::{FileProblem, PolicyFileError, PolicyFileWarning};
 pub use probe::{Certainty, Doubt, Found, Probe, Probed};
-pub use quota::NoRoom;
+pub use quota::{Most, NoRoom};
 pub use settings::Settings;
 pub use shadow::{ShadowLog, WouldStop};
 pub use stats::Stats;

@@ -3,8 +3,17 @@
 //! Admission counts what runs in this process. Capacity counts what the store keeps: the store is asked only when what
 //! it last said could be used up, and begins that it may not have seen yet are counted against it, so a quota on a
 //! store with one writer is never overrun.
+//!
+//! Of bytes nobody knows beforehand how many a begin will come to. So it is refused once they are used up, a completion never
+//! is, and what was under way then is what a tenant can be above its limit.
 
-use std::sync::Arc;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use hapax_core::{
     Millis, Refusal, RefusalReason, Tag,
@@ -12,7 +21,7 @@ use hapax_core::{
     policy::{Admission, Policy},
     record::About,
 };
-use hapax_store::{StoreError, Usage};
+use hapax_store::{Counted, Envelope, StoreError, Usage};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -25,23 +34,40 @@ const RETRY_AFTER: Millis = Millis::from_secs(1);
 pub(crate) struct Quotas {
     running: Mutex<HashMap<Tag, u32, foldhash::fast::RandomState>>,
     accounts: Mutex<HashMap<Tag, Account, foldhash::fast::RandomState>>,
+    /// Whether anybody's bytes are limited; if not, no write is weighed.
+    weighs: AtomicBool,
+}
+
+/// What one tag may keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Limit {
+    records: u64,
+    bytes: Option<u64>,
 }
 
 /// What one tag may still add before the store has to be asked again.
 #[derive(Debug, Default)]
 struct Account {
     left: u64,
+    /// Of bytes, if they are limited.
+    bytes_left: u64,
     /// The limit that this is left of: under another one the store is asked.
-    limit: u64,
+    limit: Limit,
     /// Granted, and not yet known to be written or not.
     open: u64,
     /// Granted in all.
     granted: u64,
+    /// Bytes written in all.
+    written: u64,
     /// How many are asking the store right now; the account is not forgotten under them.
     readers: u32,
 }
 
 impl Account {
+    fn has_room(&self, limit: Limit) -> bool {
+        self.limit == limit && self.left > 0 && (limit.bytes.is_none() || self.bytes_left > 0)
+    }
+
     const fn grant(&mut self) {
         self.open += 1;
         self.granted += 1;
@@ -103,6 +129,17 @@ pub(crate) enum Room {
 pub(crate) enum Full {
     Records,
     Tombstones,
+    Bytes,
+}
+
+impl Full {
+    pub(crate) fn refused(self) -> Admit {
+        let reason = match self {
+            Self::Records | Self::Tombstones => RefusalReason::Quota,
+            Self::Bytes => RefusalReason::Bytes,
+        };
+        refused(reason)
+    }
 }
 
 impl Quotas {
@@ -131,6 +168,9 @@ impl Quotas {
         made: Room,
     ) -> Result<Result<Place<'_>, Full>, StoreError> {
         let tags = [about.surface_tag, about.tenant_tag];
+        if policy.capacity.bytes_per_tenant.is_some() {
+            self.weighs.store(true, Relaxed);
+        }
         // What is open, and how much is granted while the store is asked, is counted on top of what it says: a begin
         // that settles in between is counted twice rather than not at all.
         let reading = Reading::start(self, tags);
@@ -147,19 +187,29 @@ impl Quotas {
         let limits = limits_of(policy);
         let mut accounts = self.accounts.lock();
         let mut room = [0; 2];
+        let mut bytes = [u64::MAX; 2];
         for (at, usage) in [surface, tenant].into_iter().enumerate() {
-            let granted = accounts.get(&tags[at]).map_or(0, |account| account.granted);
+            let (granted, written) =
+                accounts.get(&tags[at]).map_or((0, 0), |account| (account.granted, account.written));
             let unseen = reading.open[at].saturating_add(granted.saturating_sub(reading.granted[at]));
-            room[at] = limits[at].saturating_sub(usage.records.saturating_add(unseen));
+            room[at] = limits[at].records.saturating_sub(usage.records.saturating_add(unseen));
+            if let Some(most) = limits[at].bytes {
+                let unseen = written.saturating_sub(reading.written[at]);
+                bytes[at] = most.saturating_sub(usage.bytes.saturating_add(unseen));
+            }
         }
         if room.contains(&0) {
             return Ok(Err(Full::Records));
         }
-        for ((tag, room), limit) in tags.into_iter().zip(room).zip(limits) {
+        if bytes.contains(&0) {
+            return Ok(Err(Full::Bytes));
+        }
+        for (at, tag) in tags.into_iter().enumerate() {
             // Half of what is there may be used before the store is asked again; near the limit it is asked each time.
             let account = accounts.entry(tag).or_default();
-            account.left = (room - 1) / 2;
-            account.limit = limit;
+            account.left = (room[at] - 1) / 2;
+            account.bytes_left = bytes[at] / 2;
+            account.limit = limits[at];
             account.grant();
         }
         Ok(Ok(Place { quotas: self, tags }))
@@ -170,7 +220,7 @@ impl Quotas {
         let tags = [about.surface_tag, about.tenant_tag];
         let mut accounts = self.accounts.lock();
         for (tag, limit) in tags.iter().zip(limits_of(policy)) {
-            accounts.get(tag).filter(|account| account.left > 0 && account.limit == limit)?;
+            accounts.get(tag).filter(|account| account.has_room(limit))?;
         }
         for tag in tags {
             let account = accounts.entry(tag).or_default();
@@ -178,6 +228,21 @@ impl Quotas {
             account.grant();
         }
         Some(Place { quotas: self, tags })
+    }
+
+    /// Whose bytes a write is to be counted against, and how many.
+    pub(crate) fn weigh(&self, next: Option<&Envelope>) -> Option<(Tag, u64)> {
+        let next = next.filter(|next| self.weighs.load(Relaxed) && next.counted == Counted::Record)?;
+        Some((next.tenant, next.weight()))
+    }
+
+    /// It was written, or may have been. What it took the place of is not given back: the store says that when it is asked.
+    pub(crate) fn wrote(&self, weighed: Option<(Tag, u64)>) {
+        let Some((tag, weight)) = weighed else { return };
+        if let Some(account) = self.accounts.lock().get_mut(&tag) {
+            account.written = account.written.saturating_add(weight);
+            account.bytes_left = account.bytes_left.saturating_sub(weight);
+        }
     }
 
     /// What the store last said was judged by limits that no longer hold.
@@ -188,9 +253,13 @@ impl Quotas {
     }
 }
 
-/// How many records the surface and one tenant may keep.
-const fn limits_of(policy: &Policy) -> [u64; 2] {
-    [policy.capacity.max_records, policy.capacity.per_tenant]
+/// What the surface and one tenant may keep.
+const fn limits_of(policy: &Policy) -> [Limit; 2] {
+    let capacity = &policy.capacity;
+    [
+        Limit { records: capacity.max_records, bytes: None },
+        Limit { records: capacity.per_tenant, bytes: capacity.bytes_per_tenant },
+    ]
 }
 
 impl Inner {
@@ -200,11 +269,17 @@ impl Inner {
         policy: &Policy,
         about: &About,
     ) -> Result<Result<Place<'_>, NoRoom>, StoreError> {
-        let most = policy.capacity.per_tenant;
         if let Some(place) = self.quotas.take(policy, about) {
             return Ok(Ok(place));
         }
-        let no_room = |_full| NoRoom { surface: about.surface.to_string(), most };
+        let capacity = &policy.capacity;
+        let no_room = |full| NoRoom {
+            surface: about.surface.to_string(),
+            most: match (full, capacity.bytes_per_tenant) {
+                (Full::Bytes, Some(most)) => Most::Bytes(most),
+                (Full::Bytes, None) | (Full::Records | Full::Tombstones, _) => Most::Records(capacity.per_tenant),
+            },
+        };
         Ok(self.quotas.keep(self, policy, about, Room::AsItIs).await?.map_err(no_room))
     }
 }
@@ -213,12 +288,38 @@ impl Inner {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "there is no room for one more on surface `{surface}`: a tenant may have {most}; close or let expire what is no longer \
-     needed, or raise `capacity.per_tenant` of that surface [HX0150]"
+     needed, or raise `capacity.{}` of that surface [HX0150]",
+    .most.knob()
 )]
 pub struct NoRoom {
     pub surface: String,
-    /// How many a tenant may have.
-    pub most: u64,
+    /// How much a tenant may have.
+    pub most: Most,
+}
+
+/// The limit that was reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Most {
+    Records(u64),
+    Bytes(u64),
+}
+
+impl Most {
+    const fn knob(self) -> &'static str {
+        match self {
+            Self::Records(_) => "per_tenant",
+            Self::Bytes(_) => "bytes_per_tenant",
+        }
+    }
+}
+
+impl fmt::Display for Most {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Records(most) => write!(f, "{most}"),
+            Self::Bytes(most) => write!(f, "{most} bytes"),
+        }
+    }
 }
 
 /// Whether the surface, or the tenant for its share of it, keeps as many tombstones as it may.
@@ -237,18 +338,19 @@ struct Reading<'a> {
     tags: [Tag; 2],
     open: [u64; 2],
     granted: [u64; 2],
+    written: [u64; 2],
 }
 
 impl<'a> Reading<'a> {
     fn start(quotas: &'a Quotas, tags: [Tag; 2]) -> Self {
-        let (mut open, mut granted) = ([0; 2], [0; 2]);
+        let (mut open, mut granted, mut written) = ([0; 2], [0; 2], [0; 2]);
         let mut accounts = quotas.accounts.lock();
         for (at, tag) in tags.into_iter().enumerate() {
             let account = accounts.entry(tag).or_default();
             account.readers += 1;
-            (open[at], granted[at]) = (account.open, account.granted);
+            (open[at], granted[at], written[at]) = (account.open, account.granted, account.written);
         }
-        Self { quotas, tags, open, granted }
+        Self { quotas, tags, open, granted, written }
     }
 }
 

@@ -24,6 +24,8 @@ impl Call {
         let nonce = inner.entropy.nonce()?;
         // The database counts it from its commit on, and a transaction that is rolled back never took a place.
         let (begin, _running, _place) = inner.admitted(prepared, nonce, Room::AsItIs).await?;
+        // What it will write goes past this engine. It is taken to be as much as may be kept.
+        inner.quotas.wrote(Some((prepared.scope.tenant_tag, prepared.policy.capture.max_body)));
         Ok(Within { policy: Arc::clone(&prepared.policy), id: prepared.id, begin })
     }
 }

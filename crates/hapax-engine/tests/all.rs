@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where its premise is wrong")]
 
 mod agents;
+mod bytes;
 mod cancelled;
 mod capacity;
 mod cases;

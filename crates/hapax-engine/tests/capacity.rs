@@ -13,7 +13,8 @@ use hapax_engine::{Call, Engine, OnceError, Policies, Wait};
 
 fn at_most(max_records: u64, per_tenant: u64, on_full: OnFull) -> Policy {
     policy(|policy| {
-        policy.capacity = Capacity { max_records, per_tenant, max_tombstones: max_records * 10, on_full };
+        policy.capacity =
+            Capacity { max_records, per_tenant, max_tombstones: max_records * 10, bytes_per_tenant: None, on_full };
     })
 }
 

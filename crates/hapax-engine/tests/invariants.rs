@@ -206,7 +206,13 @@ async fn i09_live_work_is_never_evicted() {
 async fn i10_tenants_are_strangers() {
     let world = World::new();
     let engine = world.engine_with(policy(|policy| {
-        policy.capacity = Capacity { max_records: 100, per_tenant: 2, max_tombstones: 100, on_full: OnFull::RejectNew };
+        policy.capacity = Capacity {
+            max_records: 100,
+            per_tenant: 2,
+            max_tombstones: 100,
+            bytes_per_tenant: None,
+            on_full: OnFull::RejectNew,
+        };
         policy.admission = Some(Admission { max_in_flight: 100, per_tenant: 1 });
     }));
     let of = |tenant: &str, key: &str| engine.surface("pay").tenant(tenant).key(key);

@@ -70,6 +70,7 @@ fn the_documented_file_means_what_it_says() {
         max_records: 5_000_000,
         per_tenant: 250_000,
         max_tombstones: 20_000_000,
+        bytes_per_tenant: Some(10 << 30),
         on_full: OnFull::RejectNew,
     };
     assert_eq!(money.capacity, capacity);

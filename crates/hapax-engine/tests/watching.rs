@@ -141,7 +141,13 @@ async fn shadow_mode_decides_everything_and_stops_nothing() {
     let world = World::new();
     let shadow = policy(|policy| {
         policy.mode = Mode::Shadow;
-        policy.capacity = Capacity { max_records: 3, per_tenant: 3, max_tombstones: 30, on_full: OnFull::RejectNew };
+        policy.capacity = Capacity {
+            max_records: 3,
+            per_tenant: 3,
+            max_tombstones: 30,
+            bytes_per_tenant: None,
+            on_full: OnFull::RejectNew,
+        };
     });
     let engine = world.engine_with(shadow);
     let ran = Arc::new(AtomicU32::new(0));
@@ -295,8 +301,13 @@ fn of(engine: &Engine, tenant: &str) -> Call {
 async fn tenants_never_meet() {
     let world = World::new();
     let tight = policy(|policy| {
-        policy.capacity =
-            Capacity { max_records: 100, per_tenant: 1, max_tombstones: 100, on_full: OnFull::EvictOldestFinal };
+        policy.capacity = Capacity {
+            max_records: 100,
+            per_tenant: 1,
+            max_tombstones: 100,
+            bytes_per_tenant: None,
+            on_full: OnFull::EvictOldestFinal,
+        };
         policy.admission = Some(Admission { max_in_flight: 10, per_tenant: 1 });
     });
     let engine = world.engine_with(tight);

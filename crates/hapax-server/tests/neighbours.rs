@@ -146,6 +146,34 @@ async fn a_neighbours_flood_does_not_switch_admission_off() {
     assert_eq!(begin(&globex, json!({ "surface": "strict", "key": "b" })).await.0, 200);
 }
 
+/// One tenant's answers fill all the bytes that it may keep, some of them out of line. It is told so; what it completed is given
+/// again, what it had begun is completed, and its neighbour does not notice.
+#[tokio::test]
+async fn a_tenant_that_has_used_up_its_bytes_is_told_so_and_nobody_else_is() {
+    let mut policies = Policies::default();
+    let mut small = Preset::Standard.policy();
+    small.capacity.bytes_per_tenant = Some(100_000);
+    policies.set(Surface::new("small").unwrap(), small).unwrap();
+    let daemon = Setup { auth: support::keys(), policies, ..Setup::default() }.start().await;
+    let (acme, globex) = (daemon.as_key("acme-client"), daemon.as_key("globex-client"));
+    let asked = |key: &str| json!({ "surface": "small", "key": key });
+    let (_, under_way) = begin(&acme, asked("under-way")).await;
+    for (number, length) in [40_000, 10_000, 50_000].into_iter().enumerate() {
+        let (status, ticket) = begin(&acme, asked(&format!("k{number}"))).await;
+        assert_eq!(status, 200, "{ticket}");
+        let outcome = json!({ "outcome": { "body": "x".repeat(length) } });
+        assert_eq!(step(&acme, &ticket, "complete", outcome).await.0, 200);
+    }
+    let (status, told) = begin(&acme, asked("one-more")).await;
+    assert_eq!((status, told["code"].as_str()), (429, Some("HX0007")), "{told}");
+    assert!(told["detail"].as_str().unwrap().contains("bytes"), "{told}");
+    assert_eq!(begin(&acme, asked("k0")).await.1["verdict"], "replay");
+    let late = json!({ "outcome": { "body": "x".repeat(1_000) } });
+    assert_eq!(step(&acme, &under_way, "complete", late).await.0, 200, "what was begun is never refused its end");
+    assert_eq!(begin(&globex, asked("one-more")).await.0, 200);
+    assert_eq!(begin(&acme, json!({ "key": "elsewhere" })).await.0, 200, "another surface has bytes of its own");
+}
+
 /// A key that is bound to a surface knows nothing of the others, whatever it asks.
 #[tokio::test]
 async fn a_key_bound_to_a_surface_sees_no_other() {

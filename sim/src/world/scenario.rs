@@ -184,7 +184,10 @@ fn policy(dice: &mut Seeded) -> Policy {
         let on_full = if dice.chance(700) { OnFull::EvictOldestFinal } else { OnFull::RejectNew };
         let max_records = 3 + dice.below(8);
         let per_tenant = 1 + dice.below(max_records);
-        policy.capacity = Capacity { max_records, per_tenant, max_tombstones: 1 + dice.below(12), on_full };
+        let max_tombstones = 1 + dice.below(12);
+        // Without a throw of its own, so that no earlier world becomes another.
+        let bytes_per_tenant = max_records.is_multiple_of(4).then_some(600 * per_tenant);
+        policy.capacity = Capacity { max_records, per_tenant, max_tombstones, bytes_per_tenant, on_full };
     }
     if dice.chance(250) {
         policy.admission =

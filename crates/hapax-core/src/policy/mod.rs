@@ -78,15 +78,18 @@ pub struct Capacity {
     pub max_records: u64,
     pub per_tenant: u64,
     pub max_tombstones: u64,
+    /// What one tenant's records may take, their bodies included. `None`: no limit of its own.
+    pub bytes_per_tenant: Option<u64>,
     pub on_full: OnFull,
 }
 
 impl Capacity {
-    /// So many records, a tenth of them for one tenant, and ten times as many tombstones.
+    /// So many records of any size, a tenth of them for one tenant, and ten times as many tombstones.
     #[must_use]
     pub const fn of(max_records: u64, on_full: OnFull) -> Self {
         let per_tenant = if max_records < 10 { max_records } else { max_records / 10 };
-        Self { max_records, per_tenant, max_tombstones: max_records.saturating_mul(10), on_full }
+        let max_tombstones = max_records.saturating_mul(10);
+        Self { max_records, per_tenant, max_tombstones, bytes_per_tenant: None, on_full }
     }
 }
 

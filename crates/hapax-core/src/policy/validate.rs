@@ -138,6 +138,9 @@ impl Policy {
         if capacity.max_tombstones == 0 && capacity.max_records > 0 {
             wrong("capacity.max_tombstones", "0 would refuse everything; leave it out for ten times max_records");
         }
+        if capacity.bytes_per_tenant == Some(0) {
+            wrong("capacity.bytes_per_tenant", "0 would refuse everything; leave it out for no limit");
+        }
     }
 
     fn check_key(&self, wrong: &mut impl FnMut(&'static str, &str)) {

@@ -8,7 +8,7 @@ use crate::{
     event::{Cause, Event},
     policy::{MismatchInFlight, Policy},
     record::{Attempt, EarlierDoubt, End, Final, Lease, Pending, Record, State, StateName},
-    verdict::{Grant, NextAction, Recorded, Replay, Verdict},
+    verdict::{Grant, NextAction, Recorded, RefusalReason, Replay, Verdict},
 };
 
 use super::{
@@ -52,6 +52,10 @@ pub(super) fn begin(policy: &Policy, before: &Before<'_>, begin: &Begin, moment:
         (Run::SameTicket, _, _) => None,
         (Run::Fresh | Run::Next | Run::TakeOver, Admit::No(refusal), _)
         | (Run::Fresh, Admit::Yes, Admit::No(refusal)) => Some(refusal.clone()),
+        // It has its record already. What another attempt will put into it has not been counted yet.
+        (Run::Next | Run::TakeOver, Admit::Yes, Admit::No(refusal)) if refusal.reason == RefusalReason::Bytes => {
+            Some(refusal.clone())
+        }
         (Run::Fresh, Admit::Yes, Admit::Yes) | (Run::Next | Run::TakeOver, Admit::Yes, _) => None,
     };
     if let Some(refusal) = refusal {

@@ -218,13 +218,15 @@ fn members(
 }
 
 fn capacity(section: &mut Section<'_, '_>, policy: &mut Policy, value: &Value<'_>) {
-    let known = ["max_records", "per_tenant", "max_tombstones", "on_full"];
+    let known = ["max_records", "per_tenant", "max_tombstones", "bytes_per_tenant", "on_full"];
+    let mut bytes_per_tenant = policy.capacity.bytes_per_tenant;
     let (mut records, mut tenant, mut stones) = (None, None, None);
     let mut on_full = policy.capacity.on_full;
     members(section, "capacity", value, &known, |set, member| match member {
         "max_records" => set.to(&mut records, |value| value::count(value).map(Some)),
         "per_tenant" => set.to(&mut tenant, |value| value::count(value).map(Some)),
         "max_tombstones" => set.to(&mut stones, |value| value::count(value).map(Some)),
+        "bytes_per_tenant" => set.to(&mut bytes_per_tenant, |value| unless_none(value, value::size)),
         _ => set.to(&mut on_full, |value| {
             value::choice(value, &[("reject_new", OnFull::RejectNew), ("evict_oldest_final", OnFull::EvictOldestFinal)])
         }),
@@ -234,6 +236,7 @@ fn capacity(section: &mut Section<'_, '_>, policy: &mut Policy, value: &Value<'_
     policy.capacity = Capacity {
         per_tenant: tenant.unwrap_or(sized.per_tenant),
         max_tombstones: stones.unwrap_or(sized.max_tombstones),
+        bytes_per_tenant,
         on_full,
         ..sized
     };

@@ -67,6 +67,13 @@ impl Guard {
                 )
                 .nothing_happened()
                 .retry_after(refusal.retry_after),
+                // An earlier attempt may have run, and another one has no room for its answer.
+                RefusalReason::Bytes => Problem::new(
+                    Code::OverQuota,
+                    NextStep::RetrySameKey,
+                    "what is kept of requests takes as many bytes as it may; send it again later with the same key",
+                )
+                .retry_after(refusal.retry_after),
                 RefusalReason::Admission => Problem::new(
                     Code::NotAdmitted,
                     NextStep::RetrySameKey,

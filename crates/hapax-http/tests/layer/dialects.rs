@@ -321,6 +321,21 @@ async fn no_room_for_another_record() {
     }
 }
 
+#[tokio::test]
+async fn no_room_for_more_bytes() {
+    for dialect in Dialect::ALL {
+        let policy = policy(|policy| policy.capacity.bytes_per_tenant = Some(500));
+        let app = App::serve(policy, rules().dialect(dialect), |_| async { answer(201, "d".repeat(600)) }).await;
+        assert_eq!(app.post(KEY, "{}").await.code(), 201);
+        let reply = app.post("another-0123456789-abcdefg", "{}").await;
+        let said = Said { code: "over_quota", next: "retry_same_key", safe: false, timed: true, operation: true };
+        let word = pick(dialect, ["", "rate_limit_error", "over_quota", "over_quota", ""]);
+        check(dialect, &reply, 429, word, &said);
+        assert!(app.post(KEY, "{}").await.code() == 201, "what was done is answered");
+        assert_eq!(app.calls(), 1);
+    }
+}
+
 /// A 429 of our own must not poison the key: the same request, sent again, runs.
 #[tokio::test]
 async fn not_admitted_now_and_free_afterwards() {

@@ -35,7 +35,7 @@ impl PolicyWire {
             retryable_failure,
             open_retention,
             tombstone_retention,
-            capacity: Capacity { max_records, per_tenant, max_tombstones, on_full },
+            capacity: Capacity { max_records, per_tenant, max_tombstones, bytes_per_tenant, on_full },
             admission,
             on_store_error,
             best_effort,
@@ -70,6 +70,7 @@ impl PolicyWire {
         knob("capacity.max_records", max_records.to_string());
         knob("capacity.per_tenant", per_tenant.to_string());
         knob("capacity.max_tombstones", max_tombstones.to_string());
+        knob("capacity.bytes_per_tenant", or_none(bytes_per_tenant.map(|most| most.to_string())));
         knob("capacity.on_full", words::on_full(*on_full).to_owned());
         knob("admission.max_in_flight", or_none(admission.map(|admission| admission.max_in_flight.to_string())));
         knob("admission.per_tenant", or_none(admission.map(|admission| admission.per_tenant.to_string())));
@@ -229,6 +230,7 @@ mod tests {
             "capacity = { max_records = 7 }",
             "capacity = { per_tenant = 7 }",
             "capacity = { max_tombstones = 7 }",
+            "capacity = { bytes_per_tenant = 7 }",
             "capacity = { on_full = \"evict_oldest_final\" }",
             "admission = { max_in_flight = 7 }",
             "admission = { max_in_flight = 7, per_tenant = 3 }",
