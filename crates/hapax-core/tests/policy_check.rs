@@ -15,3 +15,14 @@ fn a_policy_without_room_for_tombstones_is_refused() {
         assert!(policy.check().is_ok());
     }
 }
+
+#[test]
+fn a_policy_without_room_for_any_bytes_is_refused() {
+    let mut policy = Preset::Standard.policy();
+    assert_eq!(policy.capacity.bytes_per_tenant, None, "no preset limits them");
+    policy.capacity.bytes_per_tenant = Some(0);
+    let refused = policy.check().unwrap_err().to_string();
+    assert!(refused.contains("capacity.bytes_per_tenant: 0 would refuse everything; leave it out"), "{refused}");
+    policy.capacity.bytes_per_tenant = Some(1);
+    assert!(policy.check().is_ok());
+}

@@ -4,8 +4,9 @@
 
 use crate::rules_support::*;
 use hapax_core::{
-    Command, Effect, Millis, Outcome, Recorded, Reply, StateName, Token, Verdict, Version, Waiting,
-    command::{Begin, Conflict, Posture, Resolution},
+    Command, Effect, Millis, Outcome, Recorded, Refusal, RefusalReason, Reply, StateName, Token, Verdict, Version,
+    Waiting,
+    command::{Admit, Begin, Conflict, Posture, Resolution},
     judge_waiter,
 };
 
@@ -54,6 +55,24 @@ fn c1_without_room_for_tombstones_unsafe_work_stays() {
             assert!(matches!(told, Reply::Refused(_)), "{effect}: {told:?}");
             assert_eq!(cell.state(), StateName::Committed);
         }
+    }
+}
+
+/// A tenant fills its share with small failures and then lets each of them succeed. Another attempt needs no further record, so it
+/// runs where only records are short; where bytes are, it is refused as a first one is. Whoever holds the attempt goes on.
+#[test]
+fn another_attempt_is_refused_for_want_of_bytes_and_not_of_records() {
+    let full = |reason| Admit::No(Refusal { reason, retry_after: Millis(1) });
+    for (reason, runs) in [(RefusalReason::Quota, true), (RefusalReason::Bytes, false)] {
+        let mut cell = Cell::new(policy());
+        let short = |nonce| Begin { room: full(reason), ..begin(nonce, Effect::Idempotent) };
+        assert!(matches!(cell.begin(short(1)), Verdict::Refused(refusal) if refusal.reason == reason));
+        let owner = cell.granted(begin(1, Effect::Idempotent));
+        assert!(matches!(cell.begin(short(1)), Verdict::Execute(_)), "it has begun already");
+        assert_eq!(cell.ask(fail(owner, 3)), OK);
+        let told = cell.begin(short(2));
+        assert_eq!(matches!(told, Verdict::Execute(_)), runs, "{reason:?}: {told:?}");
+        assert_eq!(cell.state(), if runs { StateName::Pending } else { StateName::Open });
     }
 }
 

@@ -330,6 +330,23 @@ fn a_new_size_brings_its_own_shares() {
 }
 
 #[test]
+fn bytes_have_a_limit_of_their_own() {
+    let (policies, _) = read(
+        "[default]\ncapacity = { bytes_per_tenant = \"2GiB\" }\n[surface.x]\ncapacity = { max_records = 50 }\n\
+         [surface.y]\ncapacity = { bytes_per_tenant = \"none\" }\n",
+    );
+    assert_eq!(policies.standard().capacity.bytes_per_tenant, Some(2 << 30));
+    let sized = Capacity { bytes_per_tenant: Some(2 << 30), ..Capacity::of(50, OnFull::RejectNew) };
+    assert_eq!(of(&policies, "x").capacity, sized, "a new number of records says nothing of bytes");
+    assert_eq!(of(&policies, "y").capacity.bytes_per_tenant, None);
+    let given = |value: &str| problem(&format!("[default]\ncapacity = {{ {value} }}\n"));
+    let zero = "line 2, [default], `capacity.bytes_per_tenant`: 0 would refuse everything; leave it out for no limit";
+    assert_eq!(given("bytes_per_tenant = 0"), zero);
+    assert!(given("bytes_per_tenant = \"2 gigs\"").contains("is no size"));
+    assert!(given("byte_per_tenant = 7").ends_with("unknown key; did you mean `bytes_per_tenant`?"));
+}
+
+#[test]
 fn a_limit_of_the_base_can_be_taken_away() {
     let (policies, _) = read(
         "[default]\nmax_attempt = \"1h\"\nadmission = { max_in_flight = 5 }\n[surface.x]\nmax_attempt = \"none\"\nadmission = \"none\"\n",
