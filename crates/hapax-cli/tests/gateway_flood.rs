@@ -85,7 +85,10 @@ fn a_flood_of_keys_takes_its_tenants_share_and_no_more() {
         let refused = [&first, &then].map(|statuses| statuses.get(&429).copied().unwrap_or(0)).iter().sum::<usize>();
         // Shares are counted with some slack.
         let taken = SHARE * 25 - refused;
-        assert!((share..share + SHARE / 2).contains(&taken), "{path}, {on_full}: {taken} of {first:?}, {then:?}");
+        assert!(
+            (share - SHARE / 20..share + SHARE / 2).contains(&taken),
+            "{path}, {on_full}: {taken} of {first:?}, {then:?}"
+        );
         // Were they kept, 8 KiB each, it would be 32 MiB and more; an allocator's habits account for a few.
         assert!(after < before + 16 * 1024, "{path}, {on_full}: from {before} to {after} KiB");
         // What is known is known.
@@ -104,7 +107,7 @@ fn large_answers_take_their_tenants_bytes_and_no_more() {
         let dir = Dir::new();
         let start = || Start::at(&dir).file(&file).upstream(upstream.address).go();
         let gateway = start();
-        let statuses = flood(&gateway, "/pay", 0, 60);
+        let statuses = flood(gateway.address, "/pay", 0..60);
         let kept = statuses.get(&201).copied().unwrap_or(0);
         assert_eq!(kept + statuses.get(&429).copied().unwrap_or(0), 60, "{statuses:?}");
         assert!((MOST * 8 / 10..=MOST + size).contains(&(kept * size)), "{kept} answers of {size} bytes were kept");

@@ -13,7 +13,7 @@ use std::{
 
 use crate::support::{
     Conn, Dir, Gateway, Reply, Start, Upstream,
-    http2::{HEADERS, Http2, RST_STREAM, ask, frame},
+    http2::{self, HEADERS, Http2, RST_STREAM, ask, frame},
     post, request, until, within,
 };
 
@@ -220,4 +220,39 @@ fn connections_beyond_the_limit_wait_in_line() {
     third.stream().set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     drop(held);
     assert_eq!(third.answer().status, 201);
+}
+
+/// One answer of a megabyte, asked for again on many streams by somebody who takes nothing of it: what waits is bounded, the others are
+/// told to come again, whoever reads is served meanwhile, and the room is given back with the connection.
+#[test]
+fn answers_that_nobody_takes_are_bounded_over_http2() {
+    const STREAMS: u32 = 100;
+    let upstream = Upstream::new(|_, _, _| Reply::json(200, &format!("\"{}\"", "z".repeat(1_000_000))));
+    let dir = Dir::new();
+    let gateway = limited(&dir, &upstream, "buffered_bytes = \"8MiB\"");
+    let ask_all = |window: u32, streams: u32| {
+        let mut conn = Http2::to(gateway.address, &[(4, window)]);
+        for number in 0..streams {
+            conn.send(&http2::keyed(number * 2 + 1, "/pay", "k1")).unwrap();
+        }
+        let mut heads = Vec::new();
+        while heads.len() < streams as usize {
+            heads.push(conn.until("a head", |frame| frame.kind == HEADERS).expect("every stream is answered").payload);
+        }
+        // The first byte of a head names its status: 8 is 200.
+        let given = heads.iter().filter(|head| head.first() == Some(&0x88)).count();
+        (conn, given)
+    };
+    assert_eq!(ask_all(1 << 30, 1).1, 1);
+    let before = gateway.memory_kib();
+    let (conn, given) = ask_all(0, STREAMS);
+    assert!((1..=8).contains(&given), "{given} answers of a megabyte wait in eight");
+    let after = gateway.memory_kib();
+    assert!(after < before + 40 * 1024, "from {before} to {after} KiB");
+    let headers = [("Idempotency-Key", "k1"), ("Authorization", "Bearer one")];
+    let answer = Conn::to(gateway.address).send(request("POST", "/pay", &headers, "")).answer();
+    assert!(answer.is_replay() && answer.text().len() > 1_000_000, "whoever reads is served");
+    drop(conn);
+    until("the room to be given back", || ask_all(1 << 30, 1).1 == 1);
+    assert_eq!(upstream.count(), 1);
 }

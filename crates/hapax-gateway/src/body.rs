@@ -11,7 +11,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
 
-use crate::{inbound::Answering, outbound::LinkBody, timed::Timed, upload::Upload};
+use crate::{buffered::Taking, inbound::Answering, outbound::LinkBody, timed::Timed, upload::Upload};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -20,6 +20,8 @@ pub(crate) struct Out {
     kind: Kind,
     /// The client waits as long as this lives.
     answering: Option<Answering>,
+    /// Its place in memory, until the client has taken it.
+    taking: Option<Taking>,
 }
 
 enum Kind {
@@ -34,7 +36,7 @@ enum Kind {
 
 impl Out {
     const fn of(kind: Kind) -> Self {
-        Self { kind, answering: None }
+        Self { kind, answering: None, taking: None }
     }
 
     pub(crate) fn whole(bytes: Bytes) -> Self {
@@ -71,6 +73,20 @@ impl Out {
     pub(crate) fn until_sent(mut self, answering: Answering) -> Self {
         answering.begin();
         self.answering = Some(answering);
+        self
+    }
+
+    /// How much memory it takes until it is sent; what comes from elsewhere comes as it is taken.
+    pub(crate) fn held(&self) -> usize {
+        match &self.kind {
+            Kind::Whole(bytes) => bytes.as_ref().map_or(0, Bytes::len),
+            Kind::Trailed(both) => both.0.as_ref().map_or(0, Bytes::len),
+            Kind::Upload(_) | Kind::Timed(_) | Kind::Link(_) | Kind::Boxed(_) => 0,
+        }
+    }
+
+    pub(crate) fn taking(mut self, taking: Taking) -> Self {
+        self.taking = Some(taking);
         self
     }
 }

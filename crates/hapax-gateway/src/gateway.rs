@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use hapax_engine::in_place;
-use hapax_http::{Asked, Code, Guard, Look, NextStep, Peek, Problem};
+use hapax_http::{Asked, Code, Dialect, Guard, Look, NextStep, Peek, Problem};
 use http::{HeaderValue, Request, Response, header, request};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
@@ -122,6 +122,23 @@ impl Gateway {
         }
     }
 
+    /// The answer in its place in memory, where there is one. A client with many streams that takes nothing of what it asked for has
+    /// us keep all of it; what was done is recorded, and can be asked for again.
+    fn kept(&self, answer: Response<Out>) -> Response<Out> {
+        let held = answer.body().held();
+        if held == 0 {
+            return answer;
+        }
+        let mut taking = self.setup().answers.empty();
+        if taking.grow_to(held).is_ok() {
+            return answer.map(|body| body.taking(taking));
+        }
+        let detail = "as many answers wait for their clients to take them as there is room for; send the request again with the \
+                      same key";
+        let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail);
+        Dialect::default().answer(&problem.retry_after(hapax_core::Millis::from_secs(1))).map(Out::whole)
+    }
+
     async fn handle(&self, request: Request<Incoming>, peer: Peer, places: Places) -> Response<Out> {
         let setup = self.setup();
         let (mut head, body) = request.into_parts();
@@ -194,22 +211,26 @@ impl Answer for Gateway {
         answering: Answering,
     ) -> impl Future<Output = Result<Response<Out>, Infallible>> + Send {
         let places = answering.places();
-        Answered { work: in_place(|| self.handle(request, peer, places)), answering: Some(answering) }
+        Answered { gateway: self, work: in_place(|| self.handle(request, peer, places)), answering: Some(answering) }
     }
 }
 
 /// An answer under way, which its client waits for until the last byte.
-struct Answered<F> {
+struct Answered<'a, F> {
+    gateway: &'a Gateway,
     work: Pin<Box<F>>,
     answering: Option<Answering>,
 }
 
-impl<F: Future<Output = Response<Out>>> Future for Answered<F> {
+impl<F: Future<Output = Response<Out>>> Future for Answered<'_, F> {
     type Output = Result<Response<Out>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.work.as_mut().poll(cx));
         Poll::Ready(Ok(match self.answering.take() {
+            Some(answering) if answering.is_one_of_many() => {
+                self.gateway.kept(answer).map(|body| body.until_sent(answering))
+            }
             Some(answering) => answer.map(|body| body.until_sent(answering)),
             None => answer,
         }))

@@ -17,6 +17,8 @@ pub struct Setup {
     pub(crate) pacing: Pacing,
     /// For all bodies that are read before they are sent on. A reload keeps it, with what is in it.
     pub(crate) room: Arc<Room>,
+    /// The same for answers that wait for their clients to take them.
+    pub(crate) answers: Arc<Room>,
     /// What the store says when it fails. A reload keeps it too.
     pub(crate) trouble: Arc<Trouble>,
     /// Each upstream with its connections, so that a reload can keep them.

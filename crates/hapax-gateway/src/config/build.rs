@@ -144,6 +144,7 @@ impl Config {
             forwarder,
             pacing: Pacing { pause: self.limits.body_pause, body: self.limits.body },
             room: before.map_or_else(|| Room::new(self.limits.buffered_bytes), |before| Arc::clone(&before.room)),
+            answers: before.map_or_else(|| Room::new(self.limits.buffered_bytes), |before| Arc::clone(&before.answers)),
             trouble,
             pools: pools.made,
         })

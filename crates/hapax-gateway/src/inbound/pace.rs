@@ -115,6 +115,11 @@ impl Answering {
     /// As much as a client is given at once: it has to take so much in the time for readers.
     const PIECE: usize = 16 * 1024;
 
+    /// Whether its connection may have others under way.
+    pub(crate) const fn is_one_of_many(&self) -> bool {
+        self.stream.is_some()
+    }
+
     pub(crate) fn places(&self) -> Places {
         Places(self.pace.0.streams.as_ref().map(|streams| Arc::clone(&streams.work)))
     }
