@@ -84,16 +84,16 @@ def test_whatever_is_sent_and_is_not_json_is_an_error_of_the_package(client: hap
         hapax.Queue(client).send("them", "kind", unusable)
     with pytest.raises(hapax.Misused, match="`intent` is not JSON"):
         guard = client.guard("billing", lambda message, why: None, ack_wait=30, max_deliveries=5)
-        guard.handle(hapax.Message("orders", 1, intent=unusable), lambda message: None)  # type: ignore[arg-type]
+        guard.handle(hapax.Message("orders", 1, intent=unusable), lambda message: None)
     with pytest.raises(hapax.Misused, match="the key is of type int.*`str`"):
-        client.once("payments", 17)  # type: ignore[arg-type]
+        client.once("payments", 17)
 
 
 def test_an_answer_that_is_not_json_leaves_no_one_waiting_for_its_lease(client: hapax.Client) -> None:
     """The call was made, and its body put into the answer as the bytes that came."""
     with pytest.raises(hapax.NotRecorded, match="`answer` is not JSON.*bytes"):
         with client.activity("run-1", "pay", "stripe", effect="irreversible") as call:
-            call.answer = hapax.Answer(200, b"{}")  # type: ignore[arg-type]
+            call.answer = hapax.Answer(200, b"{}")
     assert client.explain(call.operation)["state"] == "in_doubt"
 
 
@@ -141,3 +141,33 @@ def test_something_else_that_answers_is_not_taken_for_the_daemon() -> None:
             with hapax.Client(f"http://127.0.0.1:{server.server_port}").once("payments", "k"):
                 raise AssertionError("it must not run")
         server.shutdown()
+
+
+def test_a_callable_object_is_awaited_where_its_call_is_async(client: hapax.Client) -> None:
+    ran: list[str] = []
+
+    class Pay:
+        async def __call__(self, order: str) -> str:
+            ran.append(order)
+            return f"paid {order}"
+
+    pay = hapax.idempotent("payments", key=lambda order: order, effect="irreversible", client=client)(Pay())
+    for _ in range(2):
+        assert asyncio.run(pay("o-1")) == "paid o-1"
+    assert ran == ["o-1"]
+
+
+def test_a_coroutine_that_nobody_awaits_leaves_no_doubt(client: hapax.Client) -> None:
+    async def charge(order: str) -> str:
+        return f"paid {order}"
+
+    def pay(order: str) -> object:
+        return charge(order)
+
+    guarded = hapax.idempotent("payments", key=lambda order: order, effect="irreversible", client=client)(pay)
+    for _ in range(2):
+        with pytest.raises(hapax.Misused, match="async def"):
+            guarded("o-1")
+    with client.once("payments", "o-1", request={"order": "o-1"}, effect="irreversible") as op:
+        assert op.first, "nothing ran, and the key is free"
+        op.result = 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, cast
 
 from ._client import Client, Effect
-from ._errors import Misused
+from ._errors import Misused, NoEffect
 from ._json import fault
 
 P = ParamSpec("P")
@@ -31,7 +31,9 @@ def idempotent(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         name = getattr(function, "__qualname__", repr(function))
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        # An object may be called too, and what it is then stands in its class.
+        called = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)
+        if any(is_one(of) for is_one in (inspect.isgeneratorfunction, inspect.isasyncgenfunction) for of in (function, called)):
             raise Misused(f"`{name}` yields, and only a value that is returned can be kept: return it whole")
         signature = inspect.signature(function)
 
@@ -60,22 +62,35 @@ def idempotent(
                 wait=wait,
             )
 
-        if inspect.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
 
             @functools.wraps(function)
             async def run_async(*args: P.args, **kwargs: P.kwargs) -> Any:
                 async with block(args, kwargs) as op:
                     if op.first:
-                        op.result = await function(*args, **kwargs)
+                        op.result = await cast("Any", function)(*args, **kwargs)
                 return op.result
 
             return cast("Callable[P, R]", run_async)
 
         @functools.wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            with block(args, kwargs) as op:
-                if op.first:
-                    op.result = function(*args, **kwargs)
+            unstarted = False
+            try:
+                with block(args, kwargs) as op:
+                    if op.first:
+                        result = function(*args, **kwargs)
+                        unstarted = inspect.iscoroutine(result)
+                        if unstarted:
+                            cast("Any", result).close()
+                            raise NoEffect
+                        op.result = result
+            except NoEffect:
+                if unstarted:
+                    raise Misused(
+                        f"`{name}` returns a coroutine, which nobody has awaited, so nothing ran: make it an `async def`"
+                    ) from None
+                raise
             return cast(R, op.result)
 
         return run
