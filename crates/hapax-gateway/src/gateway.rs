@@ -145,6 +145,10 @@ impl Gateway {
         if let Some(refused) = refused(&head) {
             return refused.map(Out::whole);
         }
+        if setup.routing.whose.is_pretended(&head.headers, peer) {
+            let detail = "the tenant's header is believed of trusted proxies only; send the request through one, or without it";
+            return refusal(Code::NoCredential, detail).map(Out::whole);
+        }
         let Some(route) = setup.routing.route(&head.method, &head.uri) else {
             let detail = "this place outside is not on the gateway's list; name it under [egress] [HX0058]";
             return refusal(Code::EgressRefused, detail).map(Out::whole);

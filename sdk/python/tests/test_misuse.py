@@ -84,16 +84,16 @@ def test_whatever_is_sent_and_is_not_json_is_an_error_of_the_package(client: hap
         hapax.Queue(client).send("them", "kind", unusable)
     with pytest.raises(hapax.Misused, match="`intent` is not JSON"):
         guard = client.guard("billing", lambda message, why: None, ack_wait=30, max_deliveries=5)
-        guard.handle(hapax.Message("orders", 1, intent=unusable), lambda message: None)
+        guard.handle(hapax.Message("orders", 1, intent=unusable), lambda message: None)  # type: ignore[arg-type]
     with pytest.raises(hapax.Misused, match="the key is of type int.*`str`"):
-        client.once("payments", 17)
+        client.once("payments", 17)  # type: ignore[arg-type]
 
 
 def test_an_answer_that_is_not_json_leaves_no_one_waiting_for_its_lease(client: hapax.Client) -> None:
     """The call was made, and its body put into the answer as the bytes that came."""
     with pytest.raises(hapax.NotRecorded, match="`answer` is not JSON.*bytes"):
         with client.activity("run-1", "pay", "stripe", effect="irreversible") as call:
-            call.answer = hapax.Answer(200, b"{}")
+            call.answer = hapax.Answer(200, b"{}")  # type: ignore[arg-type]
     assert client.explain(call.operation)["state"] == "in_doubt"
 
 

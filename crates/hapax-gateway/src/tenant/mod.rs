@@ -65,6 +65,14 @@ impl Whose {
         }
     }
 
+    /// Whether a stranger says whose its request is. It is sent on to nobody: an upstream may believe what came through us.
+    pub(crate) fn is_pretended(&self, headers: &HeaderMap, peer: Peer) -> bool {
+        match self {
+            Self::Header { name, trusted } => headers.contains_key(name) && !trusted.contain(peer.address.ip()),
+            Self::Credential(_) | Self::Jwt { .. } | Self::Fixed(_) => false,
+        }
+    }
+
     /// On whose account a request of this tenant is sent to an upstream.
     pub(crate) fn account_of(&self, tenant: Tenant) -> Account {
         match self {
