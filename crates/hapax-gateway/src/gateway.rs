@@ -146,7 +146,8 @@ impl Gateway {
             return refused.map(Out::whole);
         }
         if setup.routing.whose.is_pretended(&head.headers, peer) {
-            let detail = "the tenant's header is believed of trusted proxies only; send the request through one, or without it";
+            let detail =
+                "the tenant's header is believed of trusted proxies only; send the request through one, or without it";
             return refusal(Code::NoCredential, detail).map(Out::whole);
         }
         let Some(route) = setup.routing.route(&head.method, &head.uri) else {

@@ -1,12 +1,16 @@
 //! Looks at every byte of a ledger and changes none.
 
-use std::{fmt, path::Path};
+use std::{collections::BTreeSet, fmt, path::Path};
 
-use hapax_core::Id;
+use bytes::Bytes;
+use hapax_core::{Id, Stamp, Version};
+use hapax_store::{BodyId, codec};
 
 use crate::{
     bodies,
+    clock::{Clock as _, SystemClock},
     disk::{Disk, Mode, RealDisk, read_all},
+    entry::{Entry, What},
     error::OpenError,
     frame::{self, Frame, Seed},
     hint::Hint,
@@ -70,12 +74,69 @@ pub fn check(path: impl AsRef<Path>) -> Result<Report, OpenError> {
 #[doc(hidden)]
 pub fn check_on(disk: &dyn Disk, dir: &Path) -> Result<Report, OpenError> {
     let _lock = lock::take(disk, dir, std::time::Duration::ZERO)?;
-    let mut ids = hashbrown::HashSet::<Id, foldhash::fast::RandomState>::default();
-    let mut report = survey(disk, dir, &mut |_, entry| {
-        ids.insert(entry.id);
-    })?;
-    report.ids = ids.len() as u64;
+    let mut newest = Newest::default();
+    let mut report = survey(disk, dir, &mut |_, entry| newest.see(entry))?;
+    report.ids = newest.versions.len() as u64;
+    newest.miss_bodies(disk, dir, &mut report)?;
     Ok(report)
+}
+
+type Map<V> = hashbrown::HashMap<Id, V, foldhash::fast::RandomState>;
+
+/// The newest of each record, as far as it says which bodies have to be there.
+#[derive(Default)]
+struct Newest {
+    versions: Map<Version>,
+    /// Only of records that name some, with the moment from which on nobody misses them.
+    bodies: Map<(Vec<BodyId>, Option<Stamp>)>,
+}
+
+impl Newest {
+    fn see(&mut self, entry: &Entry<'_>) {
+        let newest = self.versions.entry(entry.id).or_insert(Version::NEVER);
+        // What was carried over is the same record in another place.
+        if entry.version < *newest {
+            return;
+        }
+        *newest = entry.version;
+        self.bodies.remove(&entry.id);
+        let What::Record(record) = &entry.what else { return };
+        let envelope = record.clone().envelope(Bytes::copy_from_slice(record.payload));
+        // Of another kind, or of a form that this program does not know: it names nothing that could be missed here.
+        let Ok(operation) = codec::open(&envelope) else { return };
+        let bodies: Vec<_> = operation.stored_bodies().collect();
+        if !bodies.is_empty() {
+            let gone = envelope.gone.map(|gone| gone.resolve(entry.stamp));
+            self.bodies.insert(entry.id, (bodies, gone));
+        }
+    }
+
+    /// A body that a record names and that is not there: its answer cannot be given again.
+    fn miss_bodies(&self, disk: &dyn Disk, dir: &Path, report: &mut Report) -> Result<(), OpenError> {
+        if self.bodies.is_empty() {
+            return Ok(());
+        }
+        let inside = dir.join(bodies::DIR);
+        let there = match disk.list(&inside) {
+            Ok(names) => names,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(OpenError::io(inside, "list its files")(error)),
+        };
+        let there: BTreeSet<BodyId> = there.iter().filter_map(|name| bodies::parse_name(name)).collect();
+        // The ledger's own time is this or later, and what is over by it may have been swept.
+        let now = Stamp(report.last_stamp.max(SystemClock::new().wall_ms()));
+        for (id, (bodies, gone)) in &self.bodies {
+            if gone.is_some_and(|gone| gone <= now) {
+                continue;
+            }
+            for body in bodies.iter().filter(|body| !there.contains(*body)) {
+                let file = format!("{}/{}", bodies::DIR, Id(body.0));
+                report.add(file, 0, format!("it is missing, and the record of operation {id} names it"));
+            }
+        }
+        report.damage.sort_by(|one, other| (&one.file, one.offset).cmp(&(&other.file, other.offset)));
+        Ok(())
+    }
 }
 
 pub(crate) fn store_of(disk: &dyn Disk, dir: &Path) -> Result<[u8; 16], OpenError> {
@@ -87,7 +148,7 @@ pub(crate) fn store_of(disk: &dyn Disk, dir: &Path) -> Result<[u8; 16], OpenErro
 pub(crate) fn survey(
     disk: &dyn Disk,
     dir: &Path,
-    visit: &mut dyn FnMut(&[u8], &crate::entry::Entry<'_>),
+    visit: &mut dyn FnMut(&[u8], &Entry<'_>),
 ) -> Result<Report, OpenError> {
     let store = store_of(disk, dir)?;
     let files = Files::list(disk, dir)?;
@@ -185,7 +246,7 @@ fn survey_segment(
     report: &mut Report,
     place: &Placed,
     bytes: &[u8],
-    visit: &mut dyn FnMut(&[u8], &crate::entry::Entry<'_>),
+    visit: &mut dyn FnMut(&[u8], &Entry<'_>),
 ) -> Surveyed {
     let name = segment::name(place.number);
     let seed = place.seed;
