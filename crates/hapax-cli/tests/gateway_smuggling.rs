@@ -130,6 +130,30 @@ fn nothing_of_the_corpus_gets_through() {
     assert_eq!(fronts, 0);
 }
 
+/// An empty reply is what some clients try again: who sends a head that cannot be read is told so (RFC 9112, 3.2).
+#[test]
+fn a_head_that_is_refused_is_answered() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for lines in [
+        "",
+        "Host: a\r\nHost: b\r\n",
+        "Host: a\r\nX: y\r\n z\r\n",
+        "Host : a\r\n",
+        "Host: a\nX: y\r\n",
+        "Host: a\r\nContent-Length: 0\r\nContent-Length: 0\r\n",
+        "Host: a\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+        "Host: a\r\nTransfer-Encoding: gzip\r\n",
+    ] {
+        let mut conn = Conn::to(gateway.address);
+        conn.send(format!("GET /front HTTP/1.1\r\n{lines}\r\n"));
+        assert_eq!(conn.answer().status, 400, "{lines:?}");
+        assert!(conn.closed_within(Duration::from_secs(10)), "{lines:?}");
+    }
+    assert_eq!(upstream.count(), 0);
+}
+
 /// The same bytes drip in one by one: the verdict is the same.
 #[test]
 fn dripping_changes_no_verdict() {

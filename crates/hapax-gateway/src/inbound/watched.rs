@@ -18,8 +18,9 @@ use crate::{
     framing::{Framing, Phase},
 };
 
-/// Stands in for bytes that were refused: no server takes it for part of a head, and this one answers 400.
-const REFUSED: u8 = 0;
+/// Stands in for bytes that were refused: no server takes it for part of a head, and this one answers 400. It does not look at
+/// all before it has seen the end of a head.
+const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// What was read of a connection to tell the protocols apart.
 #[derive(Debug, Default)]
@@ -37,7 +38,8 @@ pub(crate) struct Watched<T> {
     /// None on HTTP/2, where frames say their length once.
     framing: Option<Framing>,
     ahead: Ahead,
-    refused: bool,
+    /// What is left to be read after a refusal.
+    refused: Option<&'static [u8]>,
     reading: Deadline,
     /// Since when the present phase waits for bytes.
     since: Option<(Phase, Instant)>,
@@ -62,7 +64,7 @@ impl<T> Watched<T> {
             pace,
             framing,
             ahead,
-            refused: false,
+            refused: None,
             reading: Deadline::default(),
             since: None,
             writing: Deadline::default(),
@@ -76,8 +78,17 @@ impl<T> Watched<T> {
         let fresh = buf.filled().get(start..).unwrap_or_default();
         if let Err((passed, _)) = framing.see(fresh) {
             buf.set_filled(start + passed);
-            buf.put_slice(&[REFUSED]);
-            self.refused = true;
+            self.refused = Some(REFUSED);
+            self.refuse(buf);
+        }
+    }
+
+    /// Passes on as much of the refusal as there is room for.
+    fn refuse(&mut self, buf: &mut ReadBuf<'_>) {
+        if let Some(left) = &mut self.refused {
+            let (now, later) = left.split_at(left.len().min(buf.remaining()));
+            buf.put_slice(now);
+            *left = later;
         }
     }
 
@@ -138,7 +149,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         // After a refusal there is nothing more to read.
-        if this.refused || buf.remaining() == 0 {
+        if this.refused.is_some() || buf.remaining() == 0 {
+            this.refuse(buf);
             return Poll::Ready(Ok(()));
         }
         let start = buf.filled().len();
