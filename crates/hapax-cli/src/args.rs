@@ -68,3 +68,52 @@ pub(crate) struct GatewayArgs {
     #[arg(long, env = "HAPAX_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
     pub(crate) tls_key: Option<PathBuf>,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use clap::{CommandFactory as _, error::ErrorKind};
+
+    use super::*;
+
+    fn files(at: &Path, ends: &str, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() && !entry.ends_with("tests") {
+                files(&entry, ends, found);
+            } else if entry.to_string_lossy().ends_with(ends) {
+                found.push(entry);
+            }
+        }
+    }
+
+    /// The commands that a text names in backquotes, without those that are patterns or have a shell's signs in them.
+    fn named(text: &str) -> impl Iterator<Item = &str> {
+        let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        quoted.filter(|quoted| quoted.starts_with("hapax ") && !quoted.contains(['|', '[', '…', '>', '\'']))
+    }
+
+    /// A ledger was damaged, and the message named a flag that its command never had. Whatever our messages and pages say to type
+    /// is a command, with flags that it takes; what is left out, a person fills in.
+    #[test]
+    fn every_command_that_is_named_is_one() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut all = vec![root.join("README.md")];
+        files(&root.join("docs"), ".md", &mut all);
+        files(&root.join("crates"), ".rs", &mut all);
+        let (mut wrong, mut looked_at) = (Vec::new(), 0);
+        for path in all {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for command in named(&text) {
+                looked_at += 1;
+                let words = command.split_whitespace();
+                let Err(error) = Args::command().try_get_matches_from(words) else { continue };
+                if matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
+                    wrong.push(format!("{}: `{command}`", path.display()));
+                }
+            }
+        }
+        assert!(looked_at > 50, "only {looked_at} were found");
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}

@@ -17,7 +17,7 @@ pub enum OpenError {
     #[error("{path} is not a ledger: {reason}; name an empty directory or one that a ledger made [HX0023]")]
     NotALedger { path: PathBuf, reason: String },
     #[error(
-        "{path} is damaged: {damage}; nothing was changed. Look closer with `hapax ledger check {path}`, save what is whole with `hapax ledger repair {path} --to COPY` [HX0024]"
+        "{path} is damaged: {damage}; nothing was changed. Look closer with `hapax ledger check {path}`, save what is whole with `hapax ledger repair {path} COPY` [HX0024]"
     )]
     Corrupt { path: PathBuf, damage: Damage },
     #[error("{path} is not empty; a repair only writes to a new directory [HX0025]")]

@@ -150,7 +150,7 @@ impl Shared {
     fn next_step(&self) -> String {
         let path = self.log.dir.display();
         format!(
-            "look closer with `hapax ledger check {path}`, save what is whole with `hapax ledger repair {path} --to COPY` [HX0024]"
+            "look closer with `hapax ledger check {path}`, save what is whole with `hapax ledger repair {path} COPY` [HX0024]"
         )
     }
 

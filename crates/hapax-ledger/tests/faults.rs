@@ -301,8 +301,7 @@ fn a_flipped_bit_is_refused_and_located_or_harmless_but_never_served() {
                     assert!(expected, "{what}: {text}");
                     if let OpenError::Corrupt { damage, .. } = &error {
                         assert!(
-                            text.contains("`hapax ledger check /l`")
-                                && text.contains("`hapax ledger repair /l --to COPY`"),
+                            text.contains("`hapax ledger check /l`") && text.contains("`hapax ledger repair /l COPY`"),
                             "{text}"
                         );
                         assert!(damage.file.ends_with(".seg"), "{text}");
