@@ -1,4 +1,7 @@
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{io, path::PathBuf};
+
+use hapax_client::{Error as ClientError, Refusal};
+use hapax_server::ServerError;
 
 /// Why a command ended without its work.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +90,9 @@ pub(crate) enum Failure {
     Interrupted(&'static str),
     #[error("{0} knobs differ")]
     Differs(usize),
+    /// Whoever asked for JSON has its document already.
+    #[error(transparent)]
+    Told(Box<Failure>),
 }
 
 /// What to do about an address that cannot be had.
@@ -103,32 +109,67 @@ fn listen_next(error: &io::Error) -> &'static str {
     }
 }
 
+/// Words, and the code at their end.
+pub(crate) fn with_code(words: &str) -> (&str, Option<&str>) {
+    let code = words.rsplit_once(" [").and_then(|(before, code)| Some((before, code.strip_suffix(']')?)));
+    match code {
+        Some((before, code)) if code.starts_with("HX") && !code.contains(' ') => (before, Some(code)),
+        Some(_) | None => (words, None),
+    }
+}
+
 impl Failure {
-    /// For whoever gave the command. A daemon's words may end with the code that is added to them.
+    /// For whoever gave the command. A daemon's words may have a code of their own, which says more than the one that is added to
+    /// them; and whoever has to see to an operation needs to know which.
     pub(crate) fn words(&self) -> String {
         let words = self.to_string();
-        match words.rsplit_once(' ') {
-            Some((before, code)) if code.starts_with("[HX") && before.ends_with(code) => before.to_owned(),
-            Some(_) | None => words,
+        let words = match with_code(&words) {
+            (before, Some(_)) if with_code(before).1.is_some() => before.to_owned(),
+            _ => words,
+        };
+        match (self.refusal().and_then(|refusal| refusal.operation.as_deref()), with_code(&words)) {
+            (None, _) => words,
+            (Some(operation), (before, Some(code))) => format!("{before} (operation {operation}) [{code}]"),
+            (Some(operation), (before, None)) => format!("{before} (operation {operation})"),
         }
     }
 
-    /// 2: the command was given something that it cannot use. 3: it ended before its work did. 4: in flight. 5: the key was
-    /// used for another request. 6: in doubt. 7: not known. 8: damage was found, or a store that is none. 9: there are differences. 10: refused
-    /// otherwise. 1: all else.
-    pub(crate) fn code(&self) -> ExitCode {
+    /// What the daemon answered, if it is what it refused.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        if let Self::Client(
+            ClientError::InFlight(refusal)
+            | ClientError::Mismatch(refusal)
+            | ClientError::InDoubt(refusal)
+            | ClientError::Refused(refusal),
+        ) = self
+        {
+            Some(refusal)
+        } else {
+            None
+        }
+    }
+
+    /// The exit code, as the table in docs/cli.md has it: [`meaning`].
+    pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => ExitCode::from(2),
-            Self::Setting { .. } | Self::Keys { .. } | Self::Trace(_) | Self::Retry(_) => ExitCode::from(2),
-            Self::StoreUrl { .. } => ExitCode::from(2),
-            Self::Unfinished(_) => ExitCode::from(3),
-            Self::Client(hapax_client::Error::InFlight(_)) => ExitCode::from(4),
-            Self::Client(hapax_client::Error::Mismatch(_)) => ExitCode::from(5),
-            Self::Client(hapax_client::Error::InDoubt(_)) => ExitCode::from(6),
-            Self::Client(hapax_client::Error::Refused(refusal)) if refusal.status == 404 => ExitCode::from(7),
-            Self::Damaged(_) | Self::Damage { .. } | Self::NoStore(_) => ExitCode::from(8),
-            Self::Differs(_) => ExitCode::from(9),
-            Self::Client(hapax_client::Error::Refused(_)) => ExitCode::from(10),
+            Self::Told(failure) => failure.code(),
+            Self::Flag(..) | Self::NoFile { .. } | Self::File { .. } | Self::Setup(_) => 2,
+            Self::Setting { .. } | Self::Keys { .. } | Self::Trace(_) | Self::Retry(_) => 2,
+            Self::StoreUrl { .. } => 2,
+            Self::Server(
+                ServerError::OpenToAll(_)
+                | ServerError::NoKeys
+                | ServerError::KeysTakenAway
+                | ServerError::UnfitPolicies(_)
+                | ServerError::Rules(_),
+            ) => 2,
+            Self::Unfinished(_) => 3,
+            Self::Client(ClientError::InFlight(_)) => 4,
+            Self::Client(ClientError::Mismatch(_)) => 5,
+            Self::Client(ClientError::InDoubt(_)) => 6,
+            Self::Client(ClientError::Refused(refusal)) => of_refusal(refusal),
+            Self::Damaged(_) | Self::Damage { .. } | Self::NoStore(_) => 8,
+            Self::Differs(_) => 9,
             Self::Runtime(_)
             | Self::Output(_)
             | Self::Transfer { .. }
@@ -150,7 +191,62 @@ impl Failure {
             | Self::Client(_)
             | Self::Signals(_)
             | Self::Demo(_)
-            | Self::ChargedTwice(_) => ExitCode::FAILURE,
+            | Self::ChargedTwice(_) => 1,
         }
+    }
+}
+
+/// What the daemon refused, in the table's terms.
+fn of_refusal(refusal: &Refusal) -> u8 {
+    match (refusal.code.as_str(), refusal.status) {
+        // Its store does not answer.
+        ("HX0008", _) => 1,
+        // The endpoint is there, at another door.
+        ("HX0072", _) => 10,
+        ("HX0112", _) => 5,
+        (_, 404) => 7,
+        // What was said cannot be used, and only the daemon could tell.
+        (_, 400 | 413 | 415) => 2,
+        _ => 10,
+    }
+}
+
+pub(crate) const fn meaning(code: u8) -> &'static str {
+    match code {
+        0 => "done",
+        1 => "it could not be done: no store, no connection, damaged data",
+        2 => "the command, a file or a setting cannot be used",
+        3 => "the process ended before its work did",
+        4 => "another caller is at it",
+        5 => "the key was used for another request",
+        6 => "whether it happened is unknown",
+        7 => "nothing is known under this id or key",
+        8 => "a check found damage, or a store that does not keep the contract",
+        9 => "there are differences",
+        _ => "refused otherwise: not authenticated, not allowed, too late",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_exit_codes_is_the_one_that_is_meant() {
+        let page = include_str!("../../../docs/cli.md");
+        for code in 0..=10 {
+            let row = format!("\n| {code} | {} |\n", meaning(code));
+            assert!(page.contains(&row), "docs/cli.md has no row{row}");
+        }
+    }
+
+    /// A daemon's own code tells more than "the request cannot be used".
+    #[test]
+    fn of_two_codes_the_nearer_one_is_said() {
+        let words =
+            |rule: &str| Failure::Setting { name: "provider".into(), from: "file".into(), rule: rule.into() }.words();
+        assert_eq!(words("it is none [HX0092]"), "`provider` (file) cannot be used: it is none [HX0092]");
+        assert_eq!(words("it is none"), "`provider` (file) cannot be used: it is none [HX0080]");
+        assert_eq!(with_code("a list [of things]"), ("a list [of things]", None));
     }
 }

@@ -16,6 +16,7 @@ mod demo;
 mod failure;
 mod files;
 mod gateway;
+mod problem;
 mod serve;
 mod store;
 mod transfer;
@@ -23,7 +24,7 @@ mod whole;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use args::{Args, Command};
 use failure::Failure;
@@ -33,14 +34,33 @@ use failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let matches = Args::command().try_get_matches().unwrap_or_else(|error| cannot_be_read(&error));
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| cannot_be_read(&error));
     match run(args).and_then(|()| say::all_out()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            if let Some(document) = problem::of(&failure).filter(|_| wants_json(&matches)) {
+                outln!("{document}");
+            }
             // A refusal may repeat what a caller wrote.
             errln!("hapax: {}", say::plain_lines(&failure.words()));
-            failure.code()
+            ExitCode::from(failure.code())
         }
+    }
+}
+
+/// Help and the version were asked for; all else is a slip.
+fn cannot_be_read(error: &clap::Error) -> ! {
+    if error.use_stderr() && std::env::args_os().any(|word| word == "--json") {
+        outln!("{}", problem::of_the_words(error));
+    }
+    error.exit()
+}
+
+fn wants_json(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, matches)) => wants_json(matches),
+        None => matches.try_get_one("json").ok().flatten().copied().unwrap_or(false),
     }
 }
 

@@ -10,6 +10,7 @@ mod bench;
 mod closed_output;
 mod crowd;
 mod demo;
+mod exit_codes;
 mod exports;
 mod for_programs;
 mod forged_lines;

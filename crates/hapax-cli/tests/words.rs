@@ -17,6 +17,6 @@ fn a_slip_in_a_word_is_answered_in_words() {
     assert!(told.contains("owner_gone"), "{told}");
     let told = fails(dir.path(), &["audit", "verify", "nope"], 1);
     assert!(told.contains("nope") && !told.contains("the store"), "{told}");
-    let told = fails(dir.path(), &["op", "begin", "jobs", "", "--tenant", "acme"], 10);
+    let told = fails(dir.path(), &["op", "begin", "jobs", "", "--tenant", "acme"], 2);
     assert!(told.matches("[HX").count() == 1, "{told}");
 }

@@ -1,17 +1,29 @@
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-/// Why the daemon did not do it: its own words.
-#[derive(Clone, Debug, Deserialize)]
+/// Why the daemon did not do it: its own words. Written as JSON it is the document that the daemon sent.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Refusal {
+    /// Where the code is explained.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     pub status: u16,
     /// Never changes its meaning: `HX0004`, for instance.
     pub code: String,
     pub detail: String,
     pub next_action: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Whether the same intent may safely be sent under a new key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_key_is_safe: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
 }
 

@@ -25,11 +25,16 @@ pub(crate) enum Audit {
         /// Data directories, or single files of a chain [default: the data directory]
         paths: Vec<PathBuf>,
         /// The public key that must have signed, in hexadecimal
-        #[arg(long)]
+        #[arg(long, value_name = "HEX", value_parser = public_key)]
         key: Option<String>,
         #[arg(long)]
         json: bool,
     },
+}
+
+fn public_key(text: &str) -> Result<String, &'static str> {
+    let is_one = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_one { Ok(text.to_lowercase()) } else { Err("a key has 64 hexadecimal digits, as `audit verify` prints it") }
 }
 
 pub(super) async fn run(audit: Audit) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use hapax_server::wire::PolicyWire;
 use serde_json::json;
 
 use super::{op::get, reach::Reach, show};
-use crate::{failure::Failure, serve::of_file};
+use crate::{failure::Failure, problem, serve::of_file};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
@@ -31,7 +31,7 @@ type All = BTreeMap<String, BTreeMap<String, String>>;
 pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
     match policy {
         Policy::Check { file, json } => {
-            let settings = of_file(&file)?;
+            let settings = of_file(&file).map_err(|failure| unusable(failure, json))?;
             let policies = &settings.policies;
             let warnings = settings.warnings.iter().map(ToString::to_string).chain(settings.notes.iter().cloned());
             let warnings: Vec<String> = warnings.collect();
@@ -66,6 +66,17 @@ pub(super) async fn run(policy: Policy) -> Result<(), Failure> {
             if rows.is_empty() { Ok(()) } else { Err(Failure::Differs(rows.len())) }
         }
     }
+}
+
+/// For programs the same question has an answer of the same form.
+fn unusable(failure: Failure, json: bool) -> Failure {
+    if !json {
+        return failure;
+    }
+    let mut document = problem::said(&failure);
+    document["usable"] = false.into();
+    show::json(&document);
+    Failure::Told(Box::new(failure))
 }
 
 fn all(policies: &Policies) -> All {

@@ -122,7 +122,7 @@ impl Reach {
             };
             self.say(&reached.place, &mut said);
             let by_socket = matches!(reached.by, By::Socket);
-            let told = ask(&reached.client).await;
+            let told = ask(&reached.client).await.map_err(|failure| reached.at_the_other_door(failure));
             reached.close().await;
             match told {
                 // It was a command like this one, and is done.
@@ -136,7 +136,7 @@ impl Reach {
     pub(crate) async fn ask_running<T>(&self, ask: impl AsyncFn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
         let reached = self.connect_running().await?;
         self.say(&reached.place, &mut String::new());
-        let told = ask(&reached.client).await;
+        let told = ask(&reached.client).await.map_err(|failure| reached.at_the_other_door(failure));
         reached.close().await;
         told
     }
@@ -215,7 +215,13 @@ impl Reach {
     }
 
     fn at_daemon(&self, url: &str) -> Result<Reached, Failure> {
-        let client = Client::trusting(url, self.ca.as_deref())?;
+        let client = Client::trusting(url, self.ca.as_deref()).map_err(|error| {
+            if matches!(error, hapax_client::Error::Address(_) | hapax_client::Error::NoTls(_)) {
+                Failure::Flag(if self.url.is_some() { "--url" } else { "HAPAX_URL" }, error.to_string())
+            } else {
+                error.into()
+            }
+        })?;
         let client = match &self.api_key {
             Some(key) => client.api_key(key),
             None => client,
@@ -295,6 +301,19 @@ pub(crate) fn directory_here() -> Result<PathBuf, Failure> {
 }
 
 impl Reached {
+    /// Every endpoint that a command asks for is there, and some at the administrators' door alone.
+    fn at_the_other_door(&self, mut failure: Failure) -> Failure {
+        if let Failure::Client(hapax_client::Error::Refused(refusal)) = &mut failure
+            && refusal.code == "HX0072"
+            && matches!(self.by, By::Address)
+        {
+            "this is for administrators, and not at the tenants' door; name the administrators' listener (`serve --admin`) \
+             with --url, or the data directory with --data"
+                .clone_into(&mut refusal.detail);
+        }
+        failure
+    }
+
     /// Lets go of the directory.
     async fn close(self) {
         drop(self.client);

@@ -8,6 +8,7 @@ pub(crate) mod settings;
 mod socket;
 
 use std::{
+    net::ToSocketAddrs as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -44,7 +45,7 @@ pub(crate) fn of_file(path: &Path) -> Result<Settings, Failure> {
 pub(crate) fn in_force(args: &ServeArgs) -> Result<(Settings, Vec<(String, Given)>), Failure> {
     let settings = Settings::read(args)?;
     queue::retry(&settings)?;
-    auth_of(settings.get("keys"))?;
+    closed_to_strangers(&settings, &auth_of(settings.get("keys"))?)?;
     let beside = gateway::in_force(args, &settings)?;
     Ok((settings, beside))
 }
@@ -61,6 +62,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let (retry, granted) = queue::retry(&settings)?;
     // Before anything is opened or made: a slip leaves nothing behind.
     let auth = auth_of(settings.get("keys"))?;
+    closed_to_strangers(&settings, &auth)?;
     let beside = gateway::wanted(&args, settings.get("store"))?;
     let opened = store::open(settings.get("store"), Path::new(settings.get("data"))).await?;
     let directory = opened.directory.clone();
@@ -269,6 +271,16 @@ fn auth_of(keys: &str) -> Result<Auth, Failure> {
     })?;
     let keys = Keys::from_toml(&text).map_err(|error| Failure::Keys { path: keys.into(), why: error.to_string() })?;
     Ok(Auth::Keys(keys))
+}
+
+/// Without keys nobody from elsewhere may come to a door. Where an address has a name that is not known here, the listener sees to it.
+fn closed_to_strangers(settings: &Settings, auth: &Auth) -> Result<(), Failure> {
+    let first = |name: &str| settings.get(name).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    let open = ["listen", "admin"].into_iter().filter_map(first).find(|address| !address.ip().is_loopback());
+    match open {
+        Some(address) if matches!(auth, Auth::None) => Err(hapax_server::ServerError::OpenToAll(address).into()),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn log_of(settings: &Settings) -> Log {
