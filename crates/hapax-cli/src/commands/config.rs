@@ -25,7 +25,8 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     let aliases = settings.aliases.iter().map(|(name, given)| (name.clone(), given));
     // A URL may hold a password.
     let shown = |(name, given): (String, &Given)| {
-        let value = if matches!(name.as_str(), "store" | "otlp" | "upstream") {
+        let is_url = matches!(name.as_str(), "store" | "otlp" | "upstream");
+        let value = if is_url && !matches!(given.value.as_str(), "off" | "none") {
             crate::store::shown(&given.value)
         } else {
             given.value.clone()

@@ -12,6 +12,7 @@ use hapax_engine::{
     gate::GateSize,
     policy_file::{Report, Section, value},
 };
+use hapax_server::wire::PolicyWire;
 use toml::de::DeTable;
 
 use super::settings::{self, Given, OTHERS, given};
@@ -308,6 +309,13 @@ pub(super) fn gate_of(entries: Option<u64>) -> GateSize {
     GateSize { entries: entries.unwrap_or(standard.entries), ..standard }
 }
 
+/// The knobs in which two policies differ. A name may stand for several, and what it changes of one says nothing about another.
+fn differing(before: &Policy, after: &Policy) -> Vec<String> {
+    let before = PolicyWire::of(before).knobs;
+    let after = PolicyWire::of(after).knobs.into_iter();
+    after.filter(|(name, value)| before.get(name) != Some(value)).map(|(name, _)| name).collect()
+}
+
 /// Puts the seeds' names into the policies.
 pub(super) fn apply(
     policies: &mut Policies,
@@ -323,11 +331,17 @@ pub(super) fn apply(
         let in_file = seed.iter().find(|(name, _)| *name == alias.name).map(|(_, given)| given.clone());
         said.extend(in_environment.or(in_file).map(|given| (alias, given)));
     }
+    let parsed: toml::Table = file.parse().unwrap_or_default();
+    // `capacity.max_records` may stand there as a whole, `capacity = …`, too.
     let in_table = |surface: &str, knob: &str| {
-        let parsed: Option<toml::Table> = file.parse().ok();
-        parsed
-            .and_then(|root| root.get("surface")?.get(surface)?.as_table().cloned())
-            .is_some_and(|table| table.contains_key(knob))
+        let mut at = parsed.get("surface").and_then(|surfaces| surfaces.get(surface));
+        for part in knob.split('.') {
+            at = match at {
+                Some(toml::Value::Table(table)) => table.get(part),
+                whole => whole,
+            };
+        }
+        at.is_some()
     };
     let never_waits = said.iter().any(|(alias, given)| alias.name == WAITS && Kind::Flag.read(&given.value) == Ok(0));
     let mut gate_entries = None;
@@ -346,10 +360,12 @@ pub(super) fn apply(
         }
         // How long to wait says that somebody waits.
         let waits_all_the_same = alias.name == WAIT_TIME && after.on_in_flight == OnInFlight::Reject && !never_waits;
-        if (after != before || waits_all_the_same) && in_table(alias.surface, alias.knob) {
+        let differing = differing(&before, &after);
+        let differing = differing.iter().map(String::as_str).chain(waits_all_the_same.then_some(alias.knob));
+        if let Some(knob) = differing.into_iter().find(|knob| in_table(alias.surface, knob)) {
             let rule = format!(
-                "`[surface.{}]` sets `{}`, which this name stands for; two different values cannot both be meant, so remove one",
-                alias.surface, alias.knob
+                "`[surface.{}]` sets `{knob}`, which this name stands for; two different values cannot both be meant, so remove one",
+                alias.surface
             );
             return Err(wrong(rule));
         }
