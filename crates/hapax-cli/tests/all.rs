@@ -41,6 +41,7 @@ mod gateway_uploads;
 mod gateway_upstream_faults;
 mod gateway_whose;
 mod hints;
+mod ledger_check;
 mod ledger_files;
 mod long_names;
 mod other_stores;

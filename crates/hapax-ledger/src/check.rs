@@ -1,6 +1,6 @@
 //! Looks at every byte of a ledger and changes none.
 
-use std::{collections::BTreeSet, fmt, path::Path};
+use std::{collections::BTreeSet, fmt, io, path::Path};
 
 use bytes::Bytes;
 use hapax_core::{Id, Stamp, Version};
@@ -73,7 +73,11 @@ pub fn check(path: impl AsRef<Path>) -> Result<Report, OpenError> {
 
 #[doc(hidden)]
 pub fn check_on(disk: &dyn Disk, dir: &Path) -> Result<Report, OpenError> {
-    let _lock = lock::take(disk, dir, std::time::Duration::ZERO)?;
+    let _lock = match lock::take(disk, dir, std::time::Duration::ZERO) {
+        // A snapshot, mounted to be looked at: nobody writes there, and no lock can be made.
+        Err(OpenError::ReadOnly { source, .. }) if source.kind() == io::ErrorKind::ReadOnlyFilesystem => None,
+        taken => Some(taken?),
+    };
     let mut newest = Newest::default();
     let mut report = survey(disk, dir, &mut |_, entry| newest.see(entry))?;
     report.ids = newest.versions.len() as u64;
@@ -119,7 +123,7 @@ impl Newest {
         let inside = dir.join(bodies::DIR);
         let there = match disk.list(&inside) {
             Ok(names) => names,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(OpenError::io(inside, "list its files")(error)),
         };
         let there: BTreeSet<BodyId> = there.iter().filter_map(|name| bodies::parse_name(name)).collect();
@@ -306,7 +310,7 @@ fn survey_bodies(disk: &dyn Disk, dir: &Path, store: &[u8; 16], report: &mut Rep
     let inside = dir.join(bodies::DIR);
     let names = match disk.list(&inside) {
         Ok(names) => names,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(OpenError::io(inside, "list its files")(error)),
     };
     for name in names {

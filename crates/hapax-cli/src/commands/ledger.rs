@@ -1,4 +1,7 @@
-use std::path::PathBuf;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use clap::Subcommand;
 use hapax::ledger;
@@ -26,17 +29,16 @@ pub(crate) enum Ledger {
 }
 
 pub(super) fn run(command: Ledger) -> Result<(), Failure> {
-    let failed = |path: &PathBuf, error: ledger::OpenError| Failure::Store {
-        url: format!("file:{}", path.display()),
-        why: error.to_string(),
-    };
+    let failed = |path: &PathBuf, why: String| Failure::Store { url: format!("file:{}", path.display()), why };
     let (report, json, damaged_is_failure) = match command {
         Ledger::Check { directory, json } => {
             let directory = directory.map_or_else(directory_here, Ok)?;
-            (ledger::check(&directory).map_err(|error| failed(&directory, error))?, json, true)
+            is_there(&directory).map_err(|why| failed(&directory, why))?;
+            (ledger::check(&directory).map_err(|error| failed(&directory, error.to_string()))?, json, true)
         }
         Ledger::Repair { directory, to, json } => {
-            let report = ledger::repair(&directory, &to).map_err(|error| failed(&directory, error))?;
+            is_there(&directory).map_err(|why| failed(&directory, why))?;
+            let report = ledger::repair(&directory, &to).map_err(|error| failed(&directory, error.to_string()))?;
             let taken = beside::take_along(&directory, &to, report.damage.len())?;
             if !json {
                 outln!("taken along: {}", if taken.is_empty() { "nothing".to_owned() } else { taken.join(", ") });
@@ -69,4 +71,18 @@ pub(super) fn run(command: Ledger) -> Result<(), Failure> {
         outln!("{}", if damage.is_empty() { "whole" } else { "damaged" });
     }
     if damaged_is_failure && !damage.is_empty() { Err(Failure::Damaged(damage.len())) } else { Ok(()) }
+}
+
+/// Asked before the lock is taken, which would be made on the way. What cannot be read is for the ledger to say.
+fn is_there(directory: &Path) -> Result<(), String> {
+    match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err("there is no such directory; name that of a ledger [HX0135]".to_owned())
+        }
+        Ok(_) if !ledger::is_ledger(directory) => {
+            let reason = "it has no `ledger` file".to_owned();
+            Err(ledger::OpenError::NotALedger { path: directory.to_owned(), reason }.to_string())
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
