@@ -15,7 +15,7 @@ mod reach;
 mod reload;
 mod show;
 mod verify;
-mod who;
+pub(crate) mod who;
 
 use clap::Subcommand;
 

@@ -1,11 +1,12 @@
 use std::{
     io::{BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use data_encoding::BASE64;
 use hapax::{Id, Stamp, Store};
 use hapax_engine::{SystemWallClock, WallClock as _};
+use hapax_server::audit::{Action, Audit, AuditError};
 use hapax_store::{Changes, Kind, codec, wire};
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use super::{
     progress::Progress,
     secret_of,
 };
-use crate::{failure::Failure, store, whole::Whole};
+use crate::{commands::who, failure::Failure, store, whole::Whole};
 
 /// Write all operations of a store into a file, with their answers. No process may be writing to it meanwhile.
 #[derive(Debug, clap::Args)]
@@ -55,6 +56,12 @@ pub(crate) async fn run(export: Export) -> Result<(), Failure> {
     let wrong = file_failed(&export.file);
     let (whole, file) = Whole::begin(&export.file).map_err(&wrong)?;
     let secret = secret_of(opened.directory.as_ref())?;
+    if let Some(audit) = log_in(opened.directory.as_deref())? {
+        let name = export.file.file_name().unwrap_or_default().to_string_lossy();
+        let detail = json!({ "step": "export", "store": store::shown(&url) });
+        let written = audit.append(&who::actor(), Action::Operate, &name, detail);
+        written.map_err(hapax_server::ServerError::from)?;
+    }
     let (counts, file) = write(&*opened.store, secret, BufWriter::new(file), &wrong).await?;
     let file = file.into_inner().map_err(|error| wrong(error.into_error()))?;
     whole.put(&file).map_err(&wrong)?;
@@ -73,6 +80,22 @@ pub(crate) async fn run(export: Export) -> Result<(), Failure> {
         outln!("{}: {} operations, {} bodies", export.file.display(), counts.operations, counts.bodies);
     }
     Ok(())
+}
+
+/// The log of the directory, if it has one. It has one writer: beside a daemon that is the daemon.
+fn log_in(directory: Option<&Path>) -> Result<Option<Audit>, Failure> {
+    let Some(directory) = directory.filter(|directory| directory.join("audit.log").exists()) else { return Ok(None) };
+    match Audit::open(directory) {
+        Ok((audit, _)) => Ok(Some(audit)),
+        Err(AuditError::InUse { path }) => {
+            errln!(
+                "hapax: warning: another process writes {}, so that no row of the audit log tells of this export",
+                path.display()
+            );
+            Ok(None)
+        }
+        Err(error) => Err(hapax_server::ServerError::from(error).into()),
+    }
 }
 
 async fn write<W: Write>(

@@ -22,7 +22,7 @@ use super::{
     progress::Progress,
     secret_of,
 };
-use crate::{failure::Failure, store};
+use crate::{commands::who, failure::Failure, store};
 
 /// Put the operations of an export into a store. What is there stays as it is; saying it twice adds nothing.
 #[derive(Debug, clap::Args)]
@@ -105,7 +105,7 @@ pub(crate) async fn run(import: Import) -> Result<(), Failure> {
         None => Ok(()),
         Some(audit) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let written = audit.append("hapax import", action, &name, detail).map(drop);
+            let written = audit.append(&who::actor(), action, &name, detail).map(drop);
             written.map_err(|error| Failure::Server(error.into()))
         }
     };
