@@ -451,7 +451,7 @@ fn a_store_url_carries_prefix_and_schema_and_where_to_listen() {
         format!("redis://:hush@127.0.0.1:{}/?prefix=a{{hush}}", redis.port()),
         format!("redis://:hush@127.0.0.1:{}/?suffix=hush", redis.port()),
         format!("redis://:hush@127.0.0.1:{}/?sentinel=", redis.port()),
-        format!("postgres://postgres:hush@127.0.0.1:{}/postgres?schema=pg_hush", postgres.port()),
+        format!("postgres://postgres:hush@127.0.0.1:{}/postgres?schema=pg_mine", postgres.port()),
         format!("postgres://postgres:hush@127.0.0.1:{}/postgres?listen=x@hush", postgres.port()),
     ] {
         let refused = begin(&url);
