@@ -14,6 +14,7 @@ mod client_once;
 mod client_streams;
 mod jobs;
 mod keys;
+mod leaving;
 mod limits;
 mod metrics;
 mod neighbours;

@@ -4,6 +4,7 @@ use std::{convert::Infallible, future::Future, io, net::IpAddr, pin::Pin, sync::
 
 use hapax_core::Millis;
 use hapax_engine::in_place;
+use http::{HeaderValue, header};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -12,7 +13,12 @@ use tokio::{
     sync::watch,
 };
 
-use super::{guarded::Guarded, places::Places, reply::Reply};
+use super::{
+    guarded::Guarded,
+    places::Places,
+    reply::Reply,
+    rest::{Inflow, Rest, read_away},
+};
 use crate::{
     limits::Limits,
     problem::{Next, Problem},
@@ -20,7 +26,7 @@ use crate::{
 
 /// Answers requests; it has no errors of its own.
 pub(crate) trait Handler: Clone + Send + Sync + 'static {
-    fn handle(&self, request: Box<Request<Incoming>>, peer: Option<Peer>) -> impl Future<Output = Reply> + Send;
+    fn handle(&self, request: Box<Request<Inflow>>, peer: Option<Peer>) -> impl Future<Output = Reply> + Send;
 }
 
 /// Where connections come from.
@@ -138,20 +144,33 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     limits: Arc<Limits>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let rest = Arc::new(Rest::default());
+    let io = TokioIo::new(Guarded::new(stream, &limits, Arc::clone(&rest)));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (handler, request) = (handler.clone(), Box::new(request));
+        // Whoever waits to be asked for the body is not: it would be sent for nothing.
+        let waits = request.headers().contains_key(header::EXPECT);
+        let (handler, rest) = (handler.clone(), Arc::clone(&rest));
+        let request = Box::new(request.map(|body| Inflow::new(body, &rest)));
         // The server moves the future of an answer about; this way it moves a pointer. It is made where it lies only if
         // all that it starts with are pointers, too.
-        in_place(move || async move { Ok::<_, Infallible>(handler.handle(request, peer).await) })
+        in_place(move || async move {
+            let mut reply = handler.handle(request, peer).await;
+            if let Some(body) = rest.take()
+                && (waits || !Box::pin(read_away(body, &rest)).await)
+            {
+                reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(reply)
+        })
     });
-    let io = TokioIo::new(Guarded::new(stream, limits.write_time));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
         .max_buf_size(limits.head.max(8192))
         .max_headers(100)
         .half_close(true)
-        .pipeline_flush(true)
+        // In one piece, as most answers are short. Held back until the next request is read they would be lost where none is.
+        .writev(false)
         .serve_connection(io, service);
     tokio::pin!(connection);
     // An error here is the client's: it left, was too slow, or spoke something else.

@@ -7,16 +7,15 @@ use hapax_core::Millis;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 
-use super::room::BodyRoom;
+use super::{rest::Inflow, room::BodyRoom};
 use crate::{limits::Limits, problem::Problem};
 
 /// A request's body: still on its way, with the room that it takes, or read already.
 #[derive(Debug)]
 pub(crate) enum Sent {
-    Coming(Incoming, Arc<BodyRoom>),
+    Coming(Inflow, Arc<BodyRoom>),
     Whole(Bytes),
 }
 
