@@ -13,6 +13,7 @@ use hapax_core::{
     record::About,
 };
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::{
     engine::{Engine, Inner},
@@ -164,6 +165,7 @@ impl Ready {
             started: true,
             epoch: None,
             wait: Wait::AsPolicy,
+            stop: None,
             ties: None,
             owner: None,
             key_kind: KeyKind::Given,
@@ -203,6 +205,8 @@ pub(crate) struct Prepared {
     pub(crate) started: bool,
     pub(crate) epoch: Option<Epochs>,
     pub(crate) wait: Wait,
+    /// Says when nobody may wait any longer.
+    pub(crate) stop: Option<Arc<watch::Receiver<bool>>>,
     pub(crate) ties: Option<Arc<Ties>>,
     /// Who holds the attempt; `None`: this process.
     pub(crate) owner: Option<Arc<str>>,
@@ -339,6 +343,11 @@ impl Call {
 
     pub fn wait(self, wait: Wait) -> Self {
         self.set(|prepared| prepared.wait = wait)
+    }
+
+    /// Ends the waiting, and nothing else, once this says `true`: as if its time were over.
+    pub fn wait_until(self, stop: &Arc<watch::Receiver<bool>>) -> Self {
+        self.set(|prepared| prepared.stop = Some(Arc::clone(stop)))
     }
 
     /// The id of the operation this call is about.

@@ -138,6 +138,7 @@ impl Engine {
             tokio::spawn(keep_board(Arc::clone(&self.inner), prepared.id, board));
         }
         count(&self.inner.counters.joined);
+        let mut stop = prepared.stop.as_deref().cloned();
         let mut last = seen;
         loop {
             let shown = place.board.borrow_and_update().clone();
@@ -152,10 +153,14 @@ impl Engine {
                     Err(_elapsed) => return Ok(self.still_running(prepared, &last, attempt)),
                 }
             }
-            match timeout_at(deadline, place.board.changed()).await {
-                Ok(Ok(())) => {}
+            let changed = tokio::select! {
+                biased;
+                changed = timeout_at(deadline, place.board.changed()) => matches!(changed, Ok(Ok(()))),
+                () = said(stop.as_mut()) => false,
+            };
+            if !changed {
                 // Its time is over; it never runs anything itself.
-                Ok(Err(_)) | Err(_) => return Ok(self.still_running(prepared, &last, attempt)),
+                return Ok(self.still_running(prepared, &last, attempt));
             }
         }
     }
@@ -252,6 +257,14 @@ impl Inner {
             }
             State::Open(_) | State::InDoubt(_) | State::Committed(_) | State::Rejected(_) | State::Tombstone(_) => None,
         }
+    }
+}
+
+/// Once whoever the waiters are here for has no more time for them, or is gone.
+async fn said(stop: Option<&mut watch::Receiver<bool>>) {
+    match stop {
+        Some(stop) => drop(stop.wait_for(|stop| *stop).await),
+        None => std::future::pending().await,
     }
 }
 

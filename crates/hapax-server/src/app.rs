@@ -88,6 +88,8 @@ pub(crate) struct App {
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) seal: Seal,
     pub(crate) stop: watch::Receiver<bool>,
+    /// The same, for calls that wait for another's attempt.
+    pub(crate) until_stop: Arc<watch::Receiver<bool>>,
 }
 
 impl fmt::Debug for App {

@@ -198,6 +198,7 @@ impl ServerBuilder {
             queue: crate::a2a::LazyQueue::new(self.queue),
             document: OnceLock::new(),
             admin_document: OnceLock::new(),
+            until_stop: Arc::new(stop.clone()),
             stop,
             engine: self.engine,
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Setup, connect, keys};
+use crate::support::{Setup, ask, begin, connect, keys};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -114,4 +114,44 @@ async fn a_head_that_is_too_long_is_answered() {
         let told = answer(&mut stream).await;
         assert!(told.starts_with("HTTP/1.1 431") || told.starts_with("HTTP/1.1 414"), "{told}");
     }
+}
+
+/// A server that stops has callers who wait for somebody else's attempt. They cannot know whether it ran if the connection
+/// just ends; it is in flight, and that is what they are told.
+#[tokio::test]
+async fn who_waits_is_told_that_it_is_in_flight_when_the_server_stops() {
+    let daemon = Setup::default().start().await;
+    let client = daemon.client();
+    assert_eq!(begin(&client, json!({})).await.0, 200);
+    let activity = |nonce: &str| {
+        json!({
+            "run": "r1", "node": "n1", "ordinal": 0, "provider": "mail:send", "request": {}, "wait_ms": 30_000,
+            "nonce": nonce,
+        })
+    };
+    let claim = activity("00000000000000000000000000000001");
+    let (status, told) = ask(&client, "POST", "/v1/activities:claim", claim).await;
+    assert_eq!(status, 200, "{told}");
+    let waiting = |number: u8| {
+        let (client, claim) = (daemon.client(), activity("00000000000000000000000000000002"));
+        tokio::spawn(async move {
+            match number {
+                0 => begin(&client, json!({ "wait_ms": 30_000 })).await,
+                1 => begin(&client, json!({ "wait_ms": 30_000, "nonce": "00000000000000000000000000000003" })).await,
+                _ => ask(&client, "POST", "/v1/activities:claim", claim).await,
+            }
+        })
+    };
+    let waiters = [waiting(0), waiting(1), waiting(2)];
+    while daemon.engine.stats().joined < 3 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let since = Instant::now();
+    daemon.server.stop();
+    for waiter in waiters {
+        let (status, told) = timeout(Duration::from_secs(20), waiter).await.unwrap().unwrap();
+        assert_eq!((status, &told["verdict"]), (409, &json!("in_flight")), "{told}");
+        assert!(told["retry_after_ms"].as_u64().unwrap() > 0, "{told}");
+    }
+    assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
 }

@@ -14,6 +14,7 @@ use hapax_core::{
 };
 use hapax_store::Level;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::{
     begin::Begun,
@@ -238,6 +239,12 @@ impl Activity {
 
     pub fn wait(mut self, wait: Wait) -> Self {
         self.call = self.call.wait(wait);
+        self
+    }
+
+    /// As [`Call::wait_until`].
+    pub fn wait_until(mut self, stop: &Arc<watch::Receiver<bool>>) -> Self {
+        self.call = self.call.wait_until(stop);
         self
     }
 

@@ -103,8 +103,8 @@ async fn ask(app: &App, caller: &Caller, activity: Activity, nonce: Option<hapax
     let (id, key_hash) = (activity.id()?, activity.key_hash()?);
     noted(app, caller, SURFACE, id).await?;
     let under_way = caller.identity.state.begin();
-    let activity =
-        if under_way.others >= app.limits.begins_per_tenant { activity.wait(hapax_engine::Wait::No) } else { activity };
+    let crowded = under_way.others >= app.limits.begins_per_tenant;
+    let activity = if crowded { activity.wait(hapax_engine::Wait::No) } else { activity.wait_until(&app.until_stop) };
     let in_turn = activity.as_call().is_in_turn().then(|| activity.as_call().clone());
     let claimed = if stream {
         activity.claim_stream(nonce).await

@@ -98,7 +98,11 @@ async fn ask(app: &App, caller: &Caller, surface: &str, call: Call, nonce: Optio
     noted(app, caller, surface, id).await?;
     let under_way = caller.identity.state.begin();
     // With too many of them nobody waits any more: they are told at once that it is in flight.
-    let call = if under_way.others >= app.limits.begins_per_tenant { call.wait(Wait::No) } else { call };
+    let call = if under_way.others >= app.limits.begins_per_tenant {
+        call.wait(Wait::No)
+    } else {
+        call.wait_until(&app.until_stop)
+    };
     let call = call.owner(&caller.identity.actor());
     let in_turn = call.is_in_turn().then(|| call.clone());
     let begun = match nonce {
