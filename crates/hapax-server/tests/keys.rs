@@ -100,3 +100,76 @@ async fn a_reload_is_not_taken_from_another_site() {
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("another site"), "{answer}");
 }
+
+/// Actions, subjects and details of the rows about keys.
+async fn rows(admin: &hapax_client::Client) -> Vec<(String, String, Value)> {
+    let (_, audit) = ask(admin, "GET", "/v1/audit", Value::Null).await;
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let rows = audit["rows"].as_array().unwrap().iter();
+    rows.map(|row| (text(&row["action"]), text(&row["subject"]), row["detail"].clone())).collect()
+}
+
+/// Somebody reads the log to find out who let whom in. A row about a key that never came into force, or that was gone before,
+/// sends them after the wrong one.
+#[tokio::test]
+async fn a_change_of_keys_that_does_not_happen_is_not_in_the_log_as_one() {
+    let folder = hapax_testkit::TempDir::new("keys");
+    let file = folder.path().join("keys.toml");
+    let (text, auth) = keys(&["root"]);
+    std::fs::write(&file, text).unwrap();
+    let daemon = Setup { auth, key_file: Some(file.clone()), ..Setup::default() }.start().await;
+    let admin = daemon.root();
+    let hash = hash_key("secret-of-dup");
+    let dup = json!({ "name": "dup", "hash": hash, "tenant": "acme", "roles": ["client"] });
+    assert_eq!(ask(&admin, "POST", "/v1/keys", dup.clone()).await.0, 200);
+    let mut other = dup.clone();
+    other["tenant"] = json!("t2");
+    let (status, said) = ask(&admin, "POST", "/v1/keys", other).await;
+    assert_eq!((status, &said["code"]), (409, &json!("HX0081")), "{said}");
+    assert_eq!(ask(&admin, "POST", "/v1/keys", dup).await.0, 200, "it is there, letter for letter");
+    let revoke = |name: &str| json!({ "name": name });
+    assert_eq!(ask(&admin, "POST", "/v1/keys:revoke", revoke("nope")).await.0, 404);
+    assert_eq!(ask(&admin, "POST", "/v1/keys:revoke", revoke("dup")).await.0, 200);
+    assert_eq!(ask(&admin, "POST", "/v1/keys:revoke", revoke("dup")).await.0, 404);
+    assert_eq!(ask(&admin, "POST", "/v1/keys:revoke", revoke("root")).await.0, 409, "the last one");
+    let rows = rows(&admin).await;
+    let short = format!("{}…", &hash[..15]);
+    let told: Vec<(&str, &str, &str, &str)> = rows
+        .iter()
+        .map(|(action, subject, detail)| {
+            let text = |name: &str| detail[name].as_str().unwrap_or_default();
+            (action.as_str(), subject.as_str(), text("tenant"), text("hash"))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [("keys_change", "add dup", "acme", short.as_str()), ("keys_change", "revoke dup", "acme", short.as_str())]
+    );
+}
+
+/// The file is gone, or may not be written: that is not the store's fault, and nobody should look for it there.
+#[tokio::test]
+async fn a_key_file_that_is_gone_is_named_and_no_change_is_noted() {
+    let folder = hapax_testkit::TempDir::new("keys");
+    let file = folder.path().join("keys.toml");
+    let (text, auth) = keys(&["root", "other"]);
+    std::fs::write(&file, &text).unwrap();
+    let daemon = Setup { auth, key_file: Some(file.clone()), ..Setup::default() }.start().await;
+    let admin = daemon.root();
+    let entry = json!({ "name": "n", "hash": hash_key("x"), "tenant": "acme", "roles": ["client"] });
+    std::fs::remove_file(&file).unwrap();
+    for (path, body) in [("/v1/keys", entry.clone()), ("/v1/keys:revoke", json!({ "name": "other" }))] {
+        let (status, said) = ask(&admin, "POST", path, body).await;
+        assert_eq!((status, &said["code"]), (409, &json!("HX0081")), "{said}");
+        assert!(said["detail"].as_str().unwrap().contains("keys.toml"), "{said}");
+    }
+    assert!(rows(&admin).await.is_empty());
+    // It can be read, and not be written: the change was about to happen, and did not.
+    std::fs::write(&file, &text).unwrap();
+    let in_the_way = folder.path().join("keys.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let (status, said) = ask(&admin, "POST", "/v1/keys", entry).await;
+    assert_eq!((status, &said["code"]), (409, &json!("HX0081")), "{said}");
+    let actions: Vec<String> = rows(&admin).await.into_iter().map(|(action, ..)| action).collect();
+    assert_eq!(actions, ["keys_change", "keys_change_failed"]);
+}

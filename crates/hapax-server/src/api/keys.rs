@@ -45,13 +45,17 @@ pub(crate) fn keys(app: &App) -> Result<Reply, Problem> {
 
 pub(crate) async fn add_key(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let entry: ApiKey = json(&asked.headers, asked.body, &app.limits).await?;
-    // What is wrong with it is said before anything is written down.
+    // What is wrong with it is said before anything is written down: a row tells of a change, not of a wish.
     Keys::of(vec![entry.clone()]).map_err(|error| refused(&error))?;
-    with_file(app, |_| Ok(()))?;
+    let is_new = with_file(app, |file| file.would_add(&entry))?;
     let actor = asked.caller.identity.actor();
-    let detail = value!({ "tenant": &entry.tenant, "roles": &entry.roles, "capabilities": &entry.capabilities });
-    note(app, &actor, Action::KeysChange, &format!("add {}", entry.name), detail).await?;
-    with_file(app, |file| file.add(&entry, |keys| app.set_auth(Auth::Keys(keys))))?;
+    let subject = format!("add {}", entry.name);
+    if is_new {
+        note(app, &actor, Action::KeysChange, &subject, detail(&entry)).await?;
+    }
+    if let Err(failed) = with_file(app, |file| file.add(&entry, |keys| app.set_auth(Auth::Keys(keys)))) {
+        return Err(not_changed(app, &actor, &subject, failed).await);
+    }
     app.say(Level::Info, "key_added", &[("name", &entry.name), ("tenant", &entry.tenant), ("actor", &actor)]);
     Ok(answer(&value!({ "name": entry.name, "tenant": entry.tenant, "in_force": true })))
 }
@@ -66,15 +70,39 @@ pub(crate) struct Revoke {
 
 pub(crate) async fn revoke_key(app: &App, asked: Asked) -> Result<Reply, Problem> {
     let Revoke { name } = json(&asked.headers, asked.body, &app.limits).await?;
-    with_file(app, |_| Ok(()))?;
+    let Some(entry) = with_file(app, |file| file.would_revoke(&name))? else { return Err(no_such_key()) };
     let actor = asked.caller.identity.actor();
-    note(app, &actor, Action::KeysChange, &format!("revoke {name}"), value!({})).await?;
-    if !with_file(app, |file| file.revoke(&name, |keys| app.set_auth(Auth::Keys(keys))))? {
-        let detail = "no key has this name; `GET /v1/keys` lists those there are";
-        return Err(Problem::new(StatusCode::NOT_FOUND, "HX0010", "No such key", detail, Next::FixRequest));
+    let subject = format!("revoke {name}");
+    note(app, &actor, Action::KeysChange, &subject, detail(&entry)).await?;
+    match with_file(app, |file| file.revoke(&name, |keys| app.set_auth(Auth::Keys(keys)))) {
+        Ok(true) => {}
+        // Somebody else was faster.
+        Ok(false) => return Err(not_changed(app, &actor, &subject, no_such_key()).await),
+        Err(failed) => return Err(not_changed(app, &actor, &subject, failed).await),
     }
     app.say(Level::Info, "key_revoked", &[("name", &name), ("actor", &actor)]);
     Ok(answer(&value!({ "name": name, "in_force": false })))
+}
+
+fn no_such_key() -> Problem {
+    let detail = "no key has this name; `GET /v1/keys` lists those there are";
+    Problem::new(StatusCode::NOT_FOUND, "HX0010", "No such key", detail, Next::FixRequest)
+}
+
+/// What a row says of a key: of its hash as much as tells it from others.
+fn detail(entry: &ApiKey) -> serde_json::Value {
+    let hash: String = entry.hash.chars().take("sha256:".len() + 8).collect();
+    let (roles, capabilities) = (&entry.roles, &entry.capabilities);
+    value!({ "tenant": &entry.tenant, "roles": roles, "capabilities": capabilities, "hash": format!("{hash}…") })
+}
+
+/// A row after the one that told of the change: it did not happen.
+async fn not_changed(app: &App, actor: &str, subject: &str, failed: Problem) -> Problem {
+    let detail = value!({ "code": failed.code });
+    match note(app, actor, Action::KeysChangeFailed, subject, detail).await {
+        // That it could not be written down stands in the log; the caller hears of the key.
+        Ok(()) | Err(_) => failed,
+    }
 }
 
 /// Does something to the file. No reload names another one meanwhile: it would not know of what was done.
@@ -95,9 +123,12 @@ fn refused(error: &KeyError) -> Problem {
 fn failed(app: &App, error: &KeyError) -> Problem {
     match error {
         KeyError::Toml(_) | KeyError::Entry { .. } => Problem { status: StatusCode::CONFLICT, ..refused(error) },
-        KeyError::File { .. } | KeyError::Entropy(_) => {
+        KeyError::File { .. } => {
             app.say(Level::Error, "key_file_failed", &[("error", &error.to_string())]);
-            store_down(error)
+            // Again would be the same: somebody has to look at the file.
+            let title = "The key file cannot be changed";
+            Problem::new(StatusCode::CONFLICT, "HX0081", title, error.to_string(), Next::AskOperator)
         }
+        KeyError::Entropy(_) => store_down(error),
     }
 }

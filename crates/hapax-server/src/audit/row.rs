@@ -26,6 +26,8 @@ pub enum Action {
     RetryInverse,
     PolicyChange,
     KeysChange,
+    /// The change of keys did not happen: the file could not be written, or had moved.
+    KeysChangeFailed,
     /// Answers were given up to make room.
     Eviction,
     /// A signed statement about all rows before it.
@@ -117,7 +119,8 @@ mod tests {
                 Action::SeenTo => Some(Action::RetryInverse),
                 Action::RetryInverse => Some(Action::PolicyChange),
                 Action::PolicyChange => Some(Action::KeysChange),
-                Action::KeysChange => Some(Action::Eviction),
+                Action::KeysChange => Some(Action::KeysChangeFailed),
+                Action::KeysChangeFailed => Some(Action::Eviction),
                 Action::Eviction => Some(Action::Checkpoint),
                 Action::Checkpoint => Some(Action::LetGo),
                 Action::LetGo => Some(Action::TornTail),

@@ -108,6 +108,7 @@ impl<'k> Walk<'k> {
                 | Action::Operate
                 | Action::PolicyChange
                 | Action::KeysChange
+                | Action::KeysChangeFailed
                 | Action::Eviction
                 | Action::TornTail
                 | Action::Repair

@@ -28,54 +28,35 @@ impl KeyFile {
         Self { path: path.into(), changing: Mutex::new(()) }
     }
 
+    /// Whether an entry would be added; false if it is there already, letter for letter.
+    pub(crate) fn would_add(&self, entry: &ApiKey) -> Result<bool, KeyError> {
+        let _one_at_a_time = self.changing.lock();
+        Ok(with(self.read()?, entry)?.0.is_some())
+    }
+
     /// Adds an entry, and hands on all keys after it. One that is there already, letter for letter, is not added again.
     pub(crate) fn add(&self, entry: &ApiKey, put_in_force: impl FnOnce(Keys)) -> Result<(), KeyError> {
         let _one_at_a_time = self.changing.lock();
-        let before = self.read()?;
-        let known = parsed(&before)?;
-        let same = |other: &ApiKey| other.name == entry.name;
-        if let Some(there) = known.key.iter().find(|other| same(other)) {
-            if written(there)? == written(entry)? {
-                put_in_force(Keys::of(known.key)?);
-                return Ok(());
-            }
-            let rule = "another key has this name; revoke it first, or choose another name".to_owned();
-            return Err(KeyError::Entry { name: entry.name.clone(), rule });
+        let (text, keys) = with(self.read()?, entry)?;
+        if let Some(text) = text {
+            self.replace(&text)?;
         }
-        let mut text = before;
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&written(entry)?);
-        let keys = Keys::from_toml(&text)?;
-        self.replace(&text)?;
         // Under the lock, so that keys come into force in the order in which they were written down.
         put_in_force(keys);
         Ok(())
     }
 
+    /// The entry of this name, if there is one and it may go.
+    pub(crate) fn would_revoke(&self, name: &str) -> Result<Option<ApiKey>, KeyError> {
+        let _one_at_a_time = self.changing.lock();
+        Ok(without(&self.read()?, name)?.map(|(.., entry)| entry))
+    }
+
     /// Takes the entry of this name out, and hands on all keys after it; false if there was none of this name.
     pub(crate) fn revoke(&self, name: &str, put_in_force: impl FnOnce(Keys)) -> Result<bool, KeyError> {
         let _one_at_a_time = self.changing.lock();
-        let text = self.read()?;
-        let known = parsed(&text)?.key.len();
-        let blocks = blocks(&text);
-        let is_it = |block: &&str| parsed(block).is_ok_and(|file| file.key.iter().any(|entry| entry.name == name));
-        let without: String = blocks.iter().copied().filter(|block| !is_it(block)).collect();
-        let left = parsed(&without)?.key;
-        if left.len() == known {
-            return Ok(false);
-        }
-        if left.len() + 1 != known {
-            let rule = "it cannot be told apart from what stands around it; take it out by hand, and send HUP";
-            return Err(KeyError::Entry { name: name.to_owned(), rule: rule.to_owned() });
-        }
-        let keys = Keys::of(left)?;
-        if keys.is_empty() {
-            let rule = "it is the last one, and without any nobody could come in; add another first";
-            return Err(KeyError::Entry { name: name.to_owned(), rule: rule.to_owned() });
-        }
-        self.replace(&without)?;
+        let Some((text, keys, _)) = without(&self.read()?, name)? else { return Ok(false) };
+        self.replace(&text)?;
         put_in_force(keys);
         Ok(true)
     }
@@ -103,6 +84,45 @@ impl KeyFile {
     fn failed(&self, error: &io::Error) -> KeyError {
         KeyError::File { path: self.path.clone(), why: error.to_string() }
     }
+}
+
+/// The file's text with one more entry, unless it is there already; and all keys after that.
+fn with(mut text: String, entry: &ApiKey) -> Result<(Option<String>, Keys), KeyError> {
+    let known = parsed(&text)?;
+    if let Some(there) = known.key.iter().find(|other| other.name == entry.name) {
+        if written(there)? == written(entry)? {
+            return Ok((None, Keys::of(known.key)?));
+        }
+        let rule = "another key has this name; revoke it first, or choose another name".to_owned();
+        return Err(KeyError::Entry { name: entry.name.clone(), rule });
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&written(entry)?);
+    let keys = Keys::from_toml(&text)?;
+    Ok((Some(text), keys))
+}
+
+/// The file's text without the entry of this name, all keys after that, and the entry. `None`: there is none of this name.
+fn without(text: &str, name: &str) -> Result<Option<(String, Keys, ApiKey)>, KeyError> {
+    let refused = |rule: &str| KeyError::Entry { name: name.to_owned(), rule: rule.to_owned() };
+    let mut known = parsed(text)?.key;
+    let is_it = |block: &&str| parsed(block).is_ok_and(|file| file.key.iter().any(|entry| entry.name == name));
+    let rest: String = blocks(text).into_iter().filter(|block| !is_it(block)).collect();
+    let left = parsed(&rest)?.key;
+    if left.len() == known.len() {
+        return Ok(None);
+    }
+    let entry = known.iter().position(|entry| entry.name == name).map(|at| known.swap_remove(at));
+    let Some(entry) = entry.filter(|_| left.len() == known.len()) else {
+        return Err(refused("it cannot be told apart from what stands around it; take it out by hand, and send HUP"));
+    };
+    let keys = Keys::of(left)?;
+    if keys.is_empty() {
+        return Err(refused("it is the last one, and without any nobody could come in; add another first"));
+    }
+    Ok(Some((rest, keys, entry)))
 }
 
 fn parsed(text: &str) -> Result<File, KeyError> {
