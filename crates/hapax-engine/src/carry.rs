@@ -157,6 +157,10 @@ impl Inner {
             }
             match self.write(id, &seen, next, &mut step).await {
                 Ok(Written::Swapped(after)) => {
+                    // An answer alone leaves the lapse as it was: the next one finds it, too.
+                    if step.event.as_ref().is_some_and(|event| event.found_lapsed) {
+                        count(&self.counters.lapsed);
+                    }
                     self.tell(id, about, &step, moment.wall, actor);
                     // Of what was never written before, the gate knows nothing that it would have to forget.
                     if seen.version != Version::NEVER {

@@ -38,7 +38,7 @@ counters! {
     fenced,
     /// Outcomes taken after the lapse.
     late,
-    /// Answers and writes that found a lapse or an expiry which nobody had written down.
+    /// Writes that found a lapse or an expiry which nobody had written down.
     lapsed,
     expired,
     evicted,
@@ -62,9 +62,6 @@ impl Counters {
     pub(crate) fn event(&self, event: &Event) {
         if event.late {
             count(&self.late);
-        }
-        if event.found_lapsed {
-            count(&self.lapsed);
         }
         let counter = match event.cause {
             Cause::Begin | Cause::TakeOver => &self.executed,

@@ -156,7 +156,7 @@ impl Page {
         counter("hapax_in_doubt_total", "Begins told that the end is unknown.", stats.in_doubt);
         counter("hapax_fenced_total", "Outcomes refused because their token no longer counts.", stats.fenced);
         counter("hapax_late_total", "Outcomes taken after the lapse.", stats.late);
-        counter("hapax_lapsed_total", "Lapses and expiries found on the way.", stats.lapsed);
+        counter("hapax_lapsed_total", "Lapses and expiries that were written down, each once.", stats.lapsed);
         counter("hapax_expired_total", "Retentions that ended.", stats.expired);
         counter("hapax_evicted_total", "Answers given up to make room.", stats.evicted);
         counter("hapax_probed_total", "Probes claimed.", stats.probed);

@@ -90,3 +90,27 @@ async fn every_name_of_the_seeds_is_there_and_moves() {
         assert!(after.contains_key(name), "no {name}");
     }
 }
+
+/// An alarm hangs on lapses. One attempt that was lost is one of them, however often its caller asks what became of it.
+#[tokio::test]
+async fn a_lapse_is_counted_once_however_many_ask_about_it() {
+    let daemon = Setup::default().start().await;
+    let client = daemon.client();
+    let lost = json!({ "effect": "irreversible", "lease_ms": 50 });
+    assert_eq!(begin(&client, lost.clone()).await.0, 200);
+    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    for _ in 0..5 {
+        let (status, told) = begin(&client, lost.clone()).await;
+        assert_eq!((status, &told["verdict"]), (409, &json!("in_doubt")), "{told}");
+    }
+    let lapsed = |page: BTreeMap<String, f64>| page["hapax_lapsed_total"];
+    assert!(lapsed(scraped(&daemon).await) <= 1.0);
+    let _sweeper = daemon.engine.sweep_in_background();
+    let until = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    while lapsed(scraped(&daemon).await) < 1.0 {
+        assert!(tokio::time::Instant::now() < until, "nobody has written it down");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    begin(&client, lost).await;
+    assert!((lapsed(scraped(&daemon).await) - 1.0).abs() < 1e-9);
+}
