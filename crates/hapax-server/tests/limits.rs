@@ -248,6 +248,9 @@ async fn a_reader_resumes_where_it_was_or_is_told_of_a_gap() {
     let (mut stream, mut text) = reader(&daemon.address, "last-event-id: 0000000000000000-3\r\n").await;
     read_until(&mut stream, &mut text, "event: operation").await;
     assert!(text.contains("event: gap"), "an id from before a restart names other events: {text}");
+    let (mut stream, mut text) = reader(&daemon.address, "last-event-id: \u{fc}\r\n").await;
+    read_until(&mut stream, &mut text, "event: operation").await;
+    assert!(text.contains("event: gap"), "what cannot be read is no first visit: {text}");
 }
 
 /// Many callers wait for one attempt. Those beyond the limit are told at once that it is in flight; the others get the

@@ -37,8 +37,9 @@ pub(crate) fn events(app: &Arc<App>, asked: Asked) -> Result<Reply, Problem> {
         .map_err(|_| full("as many read events as may; try again when somebody has left"))?;
     let reader = asked.caller.identity.state.reader(app.limits.readers_per_tenant);
     let reader = reader.ok_or_else(|| full("as many of your tenant read events as may; close one first"))?;
-    let last = asked.headers.get("last-event-id").and_then(|id| id.to_str().ok()).or(asked.query.get("after"));
-    let from = match last {
+    // What cannot be read names no event of ours; all the same it comes from somebody who has been here before.
+    let last = asked.headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default());
+    let from = match last.or(asked.query.get("after")) {
         // Whoever comes for the first time wants what happens from now on, and the little that is still known.
         None => From::Oldest,
         Some(last) => match number_in(app, &asked.caller, last) {
