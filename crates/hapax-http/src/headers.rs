@@ -74,15 +74,19 @@ impl Kept {
     }
 
     fn keeps(&self, name: &HeaderName) -> bool {
-        let never = OF_THE_CONNECTION.contains(&name.as_str())
-            || CREDENTIALS.contains(&name.as_str())
-            || self.secret.contains(name);
+        let never = is_never_stored(name) || self.secret.contains(name);
         !never
             && match &self.which {
                 Which::All => true,
                 Which::These(names) => names.contains(name),
             }
     }
+}
+
+/// Whether no record holds a header of this name, whoever writes it down and whatever a policy says.
+#[must_use]
+pub fn is_never_stored(name: &HeaderName) -> bool {
+    OF_THE_CONNECTION.contains(&name.as_str()) || CREDENTIALS.contains(&name.as_str())
 }
 
 /// Whether `Connection` says that this header is meant for the next hop only.

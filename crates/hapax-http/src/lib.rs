@@ -24,6 +24,7 @@ pub use body::{BodyError, RequestBody, ResponseBody};
 pub use caller::{ActivityOf, Caller};
 pub use dialect::Dialect;
 pub use guard::{Answer, Asked, Asking, Begin, Cut, Guard, Lease, Look, Peek, Running, Streaming, mark_unprotected};
+pub use headers::is_never_stored;
 pub use layer::{Layer, ResponseFuture, Service};
 pub use mark::{Deferred, Mark, Operation, Streamed};
 pub use now_and_then::NowAndThen;

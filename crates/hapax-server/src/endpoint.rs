@@ -322,10 +322,20 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         takes_text: true,
         answers: &[
-            (200, "It is in force; what is odd about it.", Content::Json(anything)),
+            (
+                200,
+                "It is in force until the process starts anew or reads its files again; what is odd about it.",
+                Content::Json(anything),
+            ),
             (400, "The file cannot be used.", Content::Problem),
         ],
-        ..endpoint(Name::SetPolicies, "PUT", "/v1/policies", Needs::Admin, "Put a policy file in force.")
+        ..endpoint(
+            Name::SetPolicies,
+            "PUT",
+            "/v1/policies",
+            Needs::Admin,
+            "Put a policy file in force until the next start or reload.",
+        )
     },
     Endpoint {
         answers: &[

@@ -29,6 +29,20 @@ async fn what_was_completed_is_replayed_word_for_word() {
     assert_eq!((status, conflict["code"].as_str()), (409, Some("HX0077")), "{conflict}");
 }
 
+/// A cookie is a credential: replayed, it would log somebody in as whoever asked first. The HTTP layer never keeps one, and
+/// neither does the API, whatever a worker hands in.
+#[tokio::test]
+async fn a_cookie_is_not_kept_of_an_outcome() {
+    let daemon = Setup::default().start().await;
+    let client = daemon.client();
+    let (_, ticket) = begin(&client, json!({})).await;
+    let headers = json!([["Set-Cookie", "session=s3cret"], ["x-id", "7"], ["Connection", "close"]]);
+    let outcome = json!({ "status": 201, "headers": headers, "body": "done" });
+    assert_eq!(step(&client, &ticket, "complete", json!({ "outcome": outcome })).await.0, 200);
+    let (_, replay) = begin(&client, json!({})).await;
+    assert_eq!(replay["outcome"]["headers"], json!([["x-id", "7"]]), "{replay}");
+}
+
 /// The answer to a begin is lost on the way. The same nonce gets the same ticket, or the caller would wait for itself.
 #[tokio::test]
 async fn a_lost_answer_to_begin_is_asked_for_again() {

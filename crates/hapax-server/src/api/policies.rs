@@ -29,7 +29,7 @@ pub(crate) fn revisions(policies: &Policies) -> serde_json::Value {
     value!({ "revisions": all })
 }
 
-/// Puts a policy file in force. Saying it twice changes nothing, so it needs no key.
+/// Puts a policy file in force, until the process reads its own again. Saying it twice changes nothing, so it needs no key.
 pub(crate) async fn set_policies(app: &App, asked: Asked) -> Result<Reply, Problem> {
     if app.policies_by_file {
         return Err(Problem::forbidden(
@@ -45,7 +45,7 @@ pub(crate) async fn set_policies(app: &App, asked: Asked) -> Result<Reply, Probl
     app.engine.reload(policies);
     app.say(Level::Info, "policies_changed", &[("actor", &actor)]);
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    Ok(answer(&value!({ "warnings": warnings })))
+    Ok(answer(&value!({ "warnings": warnings, "in_force_until": "the next start or reload" })))
 }
 
 /// Has the process read its own files again: all of it is in force afterwards, or nothing of it.

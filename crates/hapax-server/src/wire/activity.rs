@@ -28,7 +28,8 @@ pub struct ActivityRequest {
     /// The answer is a stream: its start and its end are recorded, and not its body. Say how it ended with `:end`.
     #[serde(default)]
     pub stream: bool,
-    /// What is asked of the provider, as JSON: its fingerprint guards the call. It is not stored.
+    /// What is asked of the provider, as JSON: its fingerprint guards the call. It is not stored. Left out or `null`, this call is not
+    /// guarded: it matches whatever was asked before.
     #[schemars(with = "Option<serde_json::Value>")]
     pub request: Option<Box<RawValue>>,
     /// What is known about doing it twice; `unsafe` if left out.

@@ -41,7 +41,8 @@ pub struct BeginRequest {
     /// the server draws it, and a lost answer locks the key until the lease is over.
     #[schemars(regex(pattern = r"^[0-9a-fA-F]{32}$"))]
     pub nonce: Option<String>,
-    /// What is asked under the key, as JSON: its fingerprint guards the key. It is not stored.
+    /// What is asked under the key, as JSON: its fingerprint guards the key. It is not stored. Left out or `null`, and without a
+    /// `fingerprint`, this call is not guarded: it matches whatever was asked under the key.
     #[schemars(with = "Option<serde_json::Value>")]
     pub request: Option<Box<RawValue>>,
     /// Instead of `request`: its SHA-256, 64 hexadecimal digits.

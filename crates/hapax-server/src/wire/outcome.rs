@@ -18,6 +18,7 @@ pub struct OutcomeWire {
     #[serde(default)]
     #[schemars(range(min = 0, max = 999))]
     pub status: u16,
+    /// `Set-Cookie` and headers of one connection are left out of what is recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub headers: Vec<(String, String)>,
@@ -164,11 +165,15 @@ fn headers(pairs: Vec<(String, String)>) -> Result<Vec<(Arc<str>, Bytes)>, Outco
     if pairs.len() > MOST_HEADERS {
         return Err(OutcomeError::Headers { found: pairs.len(), most: MOST_HEADERS });
     }
-    let checked = pairs.into_iter().map(|(name, value)| {
-        let usable = value.len() <= MOST_HEADER_BYTES
-            && http::HeaderName::from_bytes(name.as_bytes()).is_ok()
-            && http::HeaderValue::from_bytes(value.as_bytes()).is_ok();
-        usable.then(|| (Arc::from(name), Bytes::from(value))).ok_or(OutcomeError::Header)
-    });
-    checked.collect()
+    let mut kept = Vec::with_capacity(pairs.len());
+    for (name, value) in pairs {
+        let known = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| OutcomeError::Header)?;
+        if value.len() > MOST_HEADER_BYTES || http::HeaderValue::from_bytes(value.as_bytes()).is_err() {
+            return Err(OutcomeError::Header);
+        }
+        if !hapax_http::is_never_stored(&known) {
+            kept.push((Arc::from(name), Bytes::from(value)));
+        }
+    }
+    Ok(kept)
 }
