@@ -198,9 +198,10 @@ fn write(shared: &Shared, all: Vec<Handed>) {
         let failed = match (&step, &synced) {
             (Step::Put(length, Err(error)), _) => {
                 let failed = bodies.failed(error);
-                match &failed {
-                    StoreError::Unavailable { reason, .. } => shared.poison(reason),
-                    _ => bodies.lacks(*length),
+                if let StoreError::Unavailable { reason, .. } = &failed {
+                    shared.poison(reason);
+                } else {
+                    bodies.lacks(*length);
                 }
                 Some(failed)
             }
