@@ -154,6 +154,30 @@ fn a_head_that_is_refused_is_answered() {
     assert_eq!(upstream.count(), 0);
 }
 
+/// A chunk's line that is refused half-way: nothing that stands in for the rest of it ends the body.
+#[test]
+fn a_chunk_line_that_is_refused_half_way_ends_no_body() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    for key in ["", "Idempotency-Key: k1\r\n"] {
+        for (first, then) in
+            [("0;", "\x01\r\n\r\n"), ("0;a=", "b\nc\r\n\r\n"), ("0", "\x01\r\n\r\n"), ("", "\x01\r\n\r\n")]
+        {
+            let mut conn = Conn::to(gateway.address);
+            let head = format!("POST /pay HTTP/1.1\r\nHost: a\r\n{key}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+            conn.send(head + first);
+            std::thread::sleep(Duration::from_millis(100));
+            let _cut_off_already = conn.try_send(then.as_bytes());
+            if let Ok(answer) = conn.try_answer(false) {
+                assert!(answer.status >= 400, "{first:?}: {}", answer.status);
+            }
+            assert!(conn.closed_within(Duration::from_secs(10)), "{first:?}");
+        }
+    }
+    assert_eq!(upstream.count(), 0, "{:?}", upstream.asked());
+}
+
 /// The same bytes drip in one by one: the verdict is the same.
 #[test]
 fn dripping_changes_no_verdict() {

@@ -181,9 +181,7 @@ impl Quotas {
             Room::AsItIs => 0,
             Room::Made => 1,
         };
-        if tombstones_full(policy, surface, tenant, left_for_this) {
-            return Ok(Err(Full::Tombstones));
-        }
+        let no_tombstones = tombstones_full(policy, surface, tenant, left_for_this);
         let limits = limits_of(policy);
         let mut accounts = self.accounts.lock();
         let mut room = [0; 2];
@@ -198,11 +196,15 @@ impl Quotas {
                 bytes[at] = most.saturating_sub(usage.bytes.saturating_add(unseen));
             }
         }
-        if room.contains(&0) {
-            return Ok(Err(Full::Records));
-        }
+        // Bytes first: they are in the way of another attempt at a record that is kept already, and the others are not.
         if bytes.contains(&0) {
             return Ok(Err(Full::Bytes));
+        }
+        if no_tombstones {
+            return Ok(Err(Full::Tombstones));
+        }
+        if room.contains(&0) {
+            return Ok(Err(Full::Records));
         }
         for (at, tag) in tags.into_iter().enumerate() {
             // Half of what is there may be used before the store is asked again; near the limit it is asked each time.

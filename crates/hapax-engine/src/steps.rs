@@ -70,18 +70,27 @@ impl Engine {
 
     pub async fn complete(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
+        if seen.is_other {
+            return Ok(Stepped::Fenced);
+        }
         let outcome = self.inner.laid_out(&self.inner.policy_for(&seen), id, token, outcome).await?;
         self.step_from(id, seen, Command::Complete { token, outcome }).await
     }
 
     pub async fn reject(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
+        if seen.is_other {
+            return Ok(Stepped::Fenced);
+        }
         let outcome = self.inner.laid_out(&self.inner.policy_for(&seen), id, token, outcome).await?;
         self.step_from(id, seen, Command::Reject { token, outcome }).await
     }
 
     pub async fn fail(&self, id: &Id, token: Token, outcome: Outcome) -> Result<Stepped, EngineError> {
         let seen = self.inner.read(id).await?;
+        if seen.is_other {
+            return Ok(Stepped::Fenced);
+        }
         let outcome = self.inner.laid_out_failure(&self.inner.policy_for(&seen), id, token, outcome).await?;
         self.step_from(id, seen, Command::Fail { token, outcome }).await
     }
@@ -117,6 +126,10 @@ impl Engine {
         token: Token,
         outcome: Outcome,
     ) -> Result<Stepped, EngineError> {
+        // For what is no operation nothing is laid out either: nobody would ever look for the body.
+        if seen.is_other {
+            return Ok(Stepped::Fenced);
+        }
         let about = seen.about();
         loop {
             let said = ending(policy, seen.record.as_deref(), token, &outcome);

@@ -21,7 +21,7 @@ pub(crate) struct Out {
     /// The client waits as long as this lives.
     answering: Option<Answering>,
     /// Its place in memory, until the client has taken it.
-    taking: Option<Taking>,
+    taking: Option<[Taking; 2]>,
 }
 
 enum Kind {
@@ -85,8 +85,8 @@ impl Out {
         }
     }
 
-    pub(crate) fn taking(mut self, taking: Taking) -> Self {
-        self.taking = Some(taking);
+    pub(crate) fn taking(mut self, taking: Option<[Taking; 2]>) -> Self {
+        self.taking = taking;
         self
     }
 }

@@ -21,6 +21,10 @@ impl Room {
         Arc::new(Self { most, taken: AtomicUsize::new(0) })
     }
 
+    pub(crate) const fn most(&self) -> usize {
+        self.most
+    }
+
     pub(crate) fn empty(self: &Arc<Self>) -> Taking {
         Taking { room: Arc::clone(self), bytes: 0 }
     }

@@ -124,19 +124,16 @@ impl Gateway {
 
     /// The answer in its place in memory, where there is one. A client with many streams that takes nothing of what it asked for has
     /// us keep all of it; what was done is recorded, and can be asked for again.
-    fn kept(&self, answer: Response<Out>) -> Response<Out> {
-        let held = answer.body().held();
-        if held == 0 {
-            return answer;
+    fn kept(&self, answer: Response<Out>, answering: &Answering) -> Response<Out> {
+        match answering.room_for(answer.body().held(), &self.shared.setup.read().answers) {
+            Ok(taking) => answer.map(|body| body.taking(taking)),
+            Err(_) => {
+                let detail = "as many answers wait for their clients to take them as there is room for; send the request again with \
+                              the same key";
+                let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail);
+                Dialect::default().answer(&problem.retry_after(hapax_core::Millis::from_secs(1))).map(Out::whole)
+            }
         }
-        let mut taking = self.setup().answers.empty();
-        if taking.grow_to(held).is_ok() {
-            return answer.map(|body| body.taking(taking));
-        }
-        let detail = "as many answers wait for their clients to take them as there is room for; send the request again with the \
-                      same key";
-        let problem = Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail);
-        Dialect::default().answer(&problem.retry_after(hapax_core::Millis::from_secs(1))).map(Out::whole)
     }
 
     async fn handle(&self, request: Request<Incoming>, peer: Peer, places: Places) -> Response<Out> {
@@ -233,10 +230,7 @@ impl<F: Future<Output = Response<Out>>> Future for Answered<'_, F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.work.as_mut().poll(cx));
         Poll::Ready(Ok(match self.answering.take() {
-            Some(answering) if answering.is_one_of_many() => {
-                self.gateway.kept(answer).map(|body| body.until_sent(answering))
-            }
-            Some(answering) => answer.map(|body| body.until_sent(answering)),
+            Some(answering) => self.gateway.kept(answer, &answering).map(|body| body.until_sent(answering)),
             None => answer,
         }))
     }

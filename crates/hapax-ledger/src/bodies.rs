@@ -98,7 +98,7 @@ impl Bodies {
 
     /// There was no room for so long a body.
     pub(crate) fn lacks(&self, length: u64) {
-        self.missing.store(length.clamp(1, ROOM), Ordering::Release);
+        self.missing.fetch_max(length.clamp(1, ROOM), Ordering::AcqRel);
     }
 
     /// There was room for so long a body.

@@ -250,9 +250,14 @@ impl Writer {
         if !self.appender.fits(size) {
             return Some(swap);
         }
-        // What is left when the disk is full belongs to those who are at work already.
+        // What is left when the disk is full belongs to those who are at work already. Where only bodies do not fit, it is new work that
+        // waits: what ends, expires or is let go makes the room.
         let is_tight = || self.shared.log.is_tight() && self.appender.left() < self.appender.active().size / 2;
-        if !at_work && swap.next.is_some() && (self.shared.bodies.is_tight() || is_tight()) {
+        let waits = match &swap.next {
+            Some(next) => is_tight() || (self.shared.bodies.is_tight() && next.envelope.lease_end.is_some()),
+            None => false,
+        };
+        if !at_work && waits {
             let _ = swap.reply.send(Reply::Failed(self.full()));
             return None;
         }

@@ -8,7 +8,7 @@ use hapax_ledger::{
     Options,
     disk::{Disk, FaultyDisk, RecordingDisk},
 };
-use hapax_store::{BodyId, Due, Envelope, Store as _, StoreError, Swap};
+use hapax_store::{BodyId, Counted, Due, Envelope, Store as _, StoreError, Swap};
 
 const DIR: &str = "/l";
 
@@ -153,6 +153,11 @@ fn where_a_body_does_not_fit_nothing_new_is_begun() {
     assert!(ledger.ledger.status().tight);
     let ended = ledger.swap(id(1), version, Some(envelope(vec![2; 100])));
     assert!(matches!(ended, Ok(Swap::Swapped { .. })), "{ended:?}");
+    // What is over is let go of, or there would never be room again.
+    let Ok(Swap::Swapped { version, .. }) = ended else { return };
+    let stone = Envelope { counted: Counted::Tombstone, ..envelope(vec![3; 20]) };
+    let let_go = ledger.swap(id(1), version, Some(stone));
+    assert!(matches!(let_go, Ok(Swap::Swapped { .. })), "{let_go:?}");
     disk.leave_room(None);
     clock.advance(30_000);
     ledger.stepper.keep();

@@ -157,17 +157,19 @@ def test_a_callable_object_is_awaited_where_its_call_is_async(client: hapax.Clie
     assert ran == ["o-1"]
 
 
-def test_a_coroutine_that_nobody_awaits_leaves_no_doubt(client: hapax.Client) -> None:
-    async def charge(order: str) -> str:
+def test_a_coroutine_that_nobody_awaits_is_named_and_what_ran_before_it_is_not_run_again(client: hapax.Client) -> None:
+    charged: list[str] = []
+
+    async def notify(order: str) -> str:
         return f"paid {order}"
 
     def pay(order: str) -> object:
-        return charge(order)
+        charged.append(order)
+        return notify(order)
 
     guarded = hapax.idempotent("payments", key=lambda order: order, effect="irreversible", client=client)(pay)
-    for _ in range(2):
-        with pytest.raises(hapax.Misused, match="async def"):
-            guarded("o-1")
-    with client.once("payments", "o-1", request={"order": "o-1"}, effect="irreversible") as op:
-        assert op.first, "nothing ran, and the key is free"
-        op.result = 1
+    with pytest.raises(hapax.Misused, match="async def"):
+        guarded("o-1")
+    with pytest.raises(hapax.InDoubt):
+        guarded("o-1")
+    assert charged == ["o-1"]

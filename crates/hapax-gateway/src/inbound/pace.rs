@@ -16,6 +16,8 @@ use tokio::{
     time::Instant,
 };
 
+use crate::buffered::{NoRoom, Room, Taking};
+
 /// How much is being answered on a connection, as its reading side needs to know: a client that waits for us is not
 /// idle.
 #[derive(Clone, Debug, Default)]
@@ -35,13 +37,18 @@ struct Streams {
     work: Arc<Semaphore>,
     /// Since when a stream's client owes us reading: it was given a piece, and nobody has asked for the next.
     owed: Mutex<HashMap<u64, Instant>>,
+    /// Its share of the room for answers that wait.
+    answers: Arc<Room>,
 }
+
+/// So much of what waits may be one connection's.
+const SHARE: usize = 32 << 20;
 
 impl Pace {
     /// Of a connection with many streams, and so much work for it at once.
     pub(crate) fn of_streams(most: u32) -> Self {
         let work = Arc::new(Semaphore::new(most as usize));
-        let streams = Some(Streams { work, owed: Mutex::default() });
+        let streams = Some(Streams { work, owed: Mutex::default(), answers: Room::new(SHARE) });
         Self(Arc::new(Counts { streams, ..Counts::default() }))
     }
 
@@ -115,9 +122,18 @@ impl Answering {
     /// As much as a client is given at once: it has to take so much in the time for readers.
     const PIECE: usize = 16 * 1024;
 
-    /// Whether its connection may have others under way.
-    pub(crate) const fn is_one_of_many(&self) -> bool {
-        self.stream.is_some()
+    /// Takes room for an answer that is whole in memory until its client has taken it, where others may be under way beside it. What is
+    /// no more than a piece, or more than there could ever be room for, is given in any case.
+    pub(crate) fn room_for(&self, bytes: usize, all: &Arc<Room>) -> Result<Option<[Taking; 2]>, NoRoom> {
+        let Some(streams) = self.pace.0.streams.as_ref().filter(|_| bytes > Self::PIECE) else { return Ok(None) };
+        let (mut share, mut whole) = (streams.answers.empty(), all.empty());
+        if bytes <= SHARE {
+            share.grow_to(bytes)?;
+        }
+        if bytes <= all.most() {
+            whole.grow_to(bytes)?;
+        }
+        Ok(Some([share, whole]))
     }
 
     pub(crate) fn places(&self) -> Places {

@@ -19,8 +19,9 @@ use crate::{
 };
 
 /// Stands in for bytes that were refused: no server takes it for part of a head, and this one answers 400. It does not look at
-/// all before it has seen the end of a head.
-const REFUSED: &[u8] = b"\0\r\n\r\n";
+/// all before it has seen the end of a head; in a body the end of a line could be taken for one of its own.
+const REFUSED_HEAD: &[u8] = b"\0\r\n\r\n";
+const REFUSED_BODY: &[u8] = b"\0";
 
 /// What was read of a connection to tell the protocols apart.
 #[derive(Debug, Default)]
@@ -78,7 +79,7 @@ impl<T> Watched<T> {
         let fresh = buf.filled().get(start..).unwrap_or_default();
         if let Err((passed, _)) = framing.see(fresh) {
             buf.set_filled(start + passed);
-            self.refused = Some(REFUSED);
+            self.refused = Some(if framing.phase() == Phase::Body { REFUSED_BODY } else { REFUSED_HEAD });
             self.refuse(buf);
         }
     }

@@ -325,7 +325,9 @@ fn refused(engine: &Engine, verdict: &Verdict) -> (Told, Problem) {
         Verdict::Refused(refusal) => {
             let detail = match refusal.reason {
                 hapax_core::RefusalReason::Quota => "as many records are kept as may be; nothing ran",
-                hapax_core::RefusalReason::Bytes => "the tenant's records take as many bytes as they may; nothing ran",
+                hapax_core::RefusalReason::Bytes => {
+                    "the tenant's records take as many bytes as they may; this attempt did not run"
+                }
                 hapax_core::RefusalReason::Admission => "as much is running as may; nothing ran",
                 hapax_core::RefusalReason::Forgetful => {
                     let detail = "the store may forget what it acknowledged, and the policy does not allow that for this \

@@ -243,8 +243,12 @@ class Client:
 
     @property
     def _here(self) -> Process:
-        self._process = self._process.here()
-        return self._process
+        known = self._process
+        here = known.here()
+        # Only in a fork: whoever closes the client meanwhile has put another one there.
+        if here is not known:
+            self._process = here
+        return here
 
     @property
     def _begins(self) -> Executor:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, cast
 
 from ._client import Client, Effect
-from ._errors import Misused, NoEffect
+from ._errors import Misused
 from ._json import fault
 
 P = ParamSpec("P")
@@ -75,22 +75,14 @@ def idempotent(
 
         @functools.wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            unstarted = False
-            try:
-                with block(args, kwargs) as op:
-                    if op.first:
-                        result = function(*args, **kwargs)
-                        unstarted = inspect.iscoroutine(result)
-                        if unstarted:
-                            cast("Any", result).close()
-                            raise NoEffect
-                        op.result = result
-            except NoEffect:
-                if unstarted:
-                    raise Misused(
-                        f"`{name}` returns a coroutine, which nobody has awaited, so nothing ran: make it an `async def`"
-                    ) from None
-                raise
+            with block(args, kwargs) as op:
+                if op.first:
+                    result = function(*args, **kwargs)
+                    if inspect.iscoroutine(result):
+                        # What ran before it was made, nobody knows.
+                        result.close()
+                        raise Misused(f"`{name}` returns a coroutine, which nobody awaits: make it an `async def`")
+                    op.result = result
             return cast(R, op.result)
 
         return run

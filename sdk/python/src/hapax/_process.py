@@ -16,6 +16,7 @@ class Process:
         self._pid = os.getpid()
         self._local = threading.local()
         self._all: weakref.WeakSet[http.client.HTTPConnection] = weakref.WeakSet()
+        self._adding = threading.Lock()
         # For asyncio. Begins may wait for long; renewals and ends must never wait for them. Threads come as needed.
         self.begins = ThreadPoolExecutor(max_workers=256, thread_name_prefix="hapax-begin")
         self.ends = ThreadPoolExecutor(max_workers=32, thread_name_prefix="hapax-end")
@@ -37,7 +38,8 @@ class Process:
     @connection.setter
     def connection(self, connection: http.client.HTTPConnection) -> None:
         self._local.connection = connection
-        self._all.add(connection)
+        with self._adding:
+            self._all.add(connection)
 
     def close(self) -> None:
         connection = self.connection
@@ -49,5 +51,7 @@ class Process:
         """Those of all threads. What asyncio has under way goes on, over connections of its own."""
         self.begins.shutdown(wait=False)
         self.ends.shutdown(wait=False)
-        for connection in list(self._all):
+        with self._adding:
+            connections = list(self._all)
+        for connection in connections:
             connection.close()
