@@ -1,6 +1,6 @@
 //! The consumer alone is lost, while everything else goes on.
 
-use std::{fs, process::Command};
+use std::{fs, process::Command, time::Duration};
 
 use async_nats::ConnectOptions;
 use hapax_core::Version;
@@ -39,8 +39,17 @@ impl Strict {
     }
 
     async fn say(&self, subject: &str) -> String {
-        let options = ConnectOptions::with_user_and_password("operator".into(), "hush".into());
-        let client = options.connect(format!("127.0.0.1:{}", self.nats.port())).await.unwrap();
+        // While the server reads its users anew it knows none of them for a moment.
+        let mut tries = 0;
+        let client = loop {
+            let options = ConnectOptions::with_user_and_password("operator".into(), "hush".into());
+            match options.connect(format!("127.0.0.1:{}", self.nats.port())).await {
+                Ok(client) => break client,
+                Err(error) if tries == 50 => panic!("{error}"),
+                Err(_) => tries += 1,
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
         let answer = client.request(subject.to_owned(), "".into()).await.unwrap();
         String::from_utf8(answer.payload.to_vec()).unwrap()
     }
