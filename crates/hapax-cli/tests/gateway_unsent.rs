@@ -7,7 +7,7 @@ use std::net::TcpListener;
 
 use hapax_testkit::Postgres;
 
-use crate::support::{Dir, Gateway, Reply, Start, Upstream, post, until};
+use crate::support::{Answer, Dir, Gateway, Reply, Start, Upstream, post, until};
 
 /// A PostgreSQL on which a begin takes as long as the test likes, once it was told to: a request has its connection then, and
 /// nothing of it was sent.
@@ -42,6 +42,20 @@ impl Slow {
     fn let_go(&self) {
         self.0.say("DELETE FROM held");
     }
+
+    /// A payment that is being begun while something happens to the upstream, whose connection lies in the pool by then; and its
+    /// answer.
+    fn begun_while(&self, dir: &Dir, upstream: &Upstream, happens: impl FnOnce(&Upstream)) -> (Gateway, Answer) {
+        let gateway = self.gateway(dir, upstream);
+        let address = gateway.address;
+        assert_eq!(post(address, "/pay", "first", "{}").status, 201);
+        self.hold();
+        let asking = std::thread::spawn(move || post(address, "/pay", "k1", "{}"));
+        self.wait_for_a_begin();
+        happens(upstream);
+        self.let_go();
+        (gateway, asking.join().unwrap())
+    }
 }
 
 /// The upstream restarts just when a payment was begun: its pooled connection is closed, and nobody answers at its address.
@@ -49,15 +63,8 @@ impl Slow {
 #[test]
 fn what_was_begun_and_could_not_be_sent_leaves_the_key_free() {
     let (store, dir, upstream) = (Slow::start(), Dir::new(), Upstream::counting());
-    let gateway = store.gateway(&dir, &upstream);
+    let (gateway, answer) = store.begun_while(&dir, &upstream, Upstream::leave);
     let address = gateway.address;
-    assert_eq!(post(address, "/pay", "first", "{}").status, 201);
-    store.hold();
-    let asking = std::thread::spawn(move || post(address, "/pay", "k1", "{}"));
-    store.wait_for_a_begin();
-    upstream.leave();
-    store.let_go();
-    let answer = asking.join().unwrap();
     assert_eq!(answer.status, 502, "{}", answer.text());
     assert!(
         answer.says("\"safe_new_key\":true") && answer.says("\"next_action\":\"retry_same_key\""),
@@ -76,15 +83,8 @@ fn what_was_begun_and_could_not_be_sent_leaves_the_key_free() {
 #[test]
 fn what_was_not_sent_on_a_closed_connection_is_sent_on_a_fresh_one() {
     let (store, dir, upstream) = (Slow::start(), Dir::new(), Upstream::counting());
-    let gateway = store.gateway(&dir, &upstream);
+    let (gateway, answer) = store.begun_while(&dir, &upstream, Upstream::close_all);
     let address = gateway.address;
-    assert_eq!(post(address, "/pay", "first", "{}").status, 201);
-    store.hold();
-    let asking = std::thread::spawn(move || post(address, "/pay", "k1", "{}"));
-    store.wait_for_a_begin();
-    upstream.close_all();
-    store.let_go();
-    let answer = asking.join().unwrap();
     assert_eq!((answer.status, answer.is_replay()), (201, false), "{}", answer.text());
     assert_eq!((upstream.count(), upstream.connections()), (2, 2));
     assert!(post(address, "/pay", "k1", "{}").is_replay());

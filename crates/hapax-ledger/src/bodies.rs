@@ -179,7 +179,7 @@ impl Bodies {
             Some(_) => Ok(Some(bytes.slice(HEADER..))),
             None => Err(StoreError::Corrupt {
                 store: self.store.clone(),
-                place: format!("{DIR}/{}", name(body)),
+                place: place_of(body),
                 reason: format!(
                     "the checksum does not match; look closer with `hapax ledger check {}` [HX0024]",
                     self.dir.parent().unwrap_or(&self.dir).display()
@@ -270,6 +270,11 @@ fn header(bytes: &[u8], body: BodyId, length: u64) -> Option<BodyInfo> {
 
 fn name(body: BodyId) -> String {
     Id(body.0).to_string()
+}
+
+/// Where it lies, from the ledger's directory.
+pub(crate) fn place_of(body: BodyId) -> String {
+    format!("{DIR}/{}", name(body))
 }
 
 pub(crate) fn parse_name(name: &str) -> Option<BodyId> {

@@ -120,13 +120,7 @@ impl Newest {
         if self.bodies.is_empty() {
             return Ok(());
         }
-        let inside = dir.join(bodies::DIR);
-        let there = match disk.list(&inside) {
-            Ok(names) => names,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(OpenError::io(inside, "list its files")(error)),
-        };
-        let there: BTreeSet<BodyId> = there.iter().filter_map(|name| bodies::parse_name(name)).collect();
+        let there: BTreeSet<BodyId> = bodies_in(disk, dir)?.into_iter().collect();
         // The ledger's own time is this or later, and what is over by it may have been swept.
         let now = Stamp(report.last_stamp.max(SystemClock::new().wall_ms()));
         for (id, (bodies, gone)) in &self.bodies {
@@ -134,8 +128,11 @@ impl Newest {
                 continue;
             }
             for body in bodies.iter().filter(|body| !there.contains(*body)) {
-                let file = format!("{}/{}", bodies::DIR, Id(body.0));
-                report.add(file, 0, format!("it is missing, and the record of operation {id} names it"));
+                report.add(
+                    bodies::place_of(*body),
+                    0,
+                    format!("it is missing, and the record of operation {id} names it"),
+                );
             }
         }
         report.damage.sort_by(|one, other| (&one.file, one.offset).cmp(&(&other.file, other.offset)));
@@ -307,20 +304,24 @@ fn survey_segment(
 }
 
 fn survey_bodies(disk: &dyn Disk, dir: &Path, store: &[u8; 16], report: &mut Report) -> Result<(), OpenError> {
-    let inside = dir.join(bodies::DIR);
-    let names = match disk.list(&inside) {
-        Ok(names) => names,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(OpenError::io(inside, "list its files")(error)),
-    };
-    for name in names {
-        let Some(body) = bodies::parse_name(&name) else { continue };
+    for body in bodies_in(disk, dir)? {
         report.bodies += 1;
-        let bytes = disk.open(&inside.join(&name), Mode::Read).and_then(|file| read_all(&*file, u64::MAX));
+        let file = bodies::place_of(body);
+        let bytes = disk.open(&dir.join(&file), Mode::Read).and_then(|file| read_all(&*file, u64::MAX));
         let whole = bytes.ok().and_then(|bytes| bodies::parse(&bytes, body, crc32c::crc32c(store))).is_some();
         if !whole {
-            report.add(format!("{}/{name}", bodies::DIR), 0, "the body is damaged");
+            report.add(file, 0, "the body is damaged");
         }
     }
     Ok(())
+}
+
+/// The bodies that are there, whole or not.
+fn bodies_in(disk: &dyn Disk, dir: &Path) -> Result<Vec<BodyId>, OpenError> {
+    let inside = dir.join(bodies::DIR);
+    match disk.list(&inside) {
+        Ok(names) => Ok(names.iter().filter_map(|name| bodies::parse_name(name)).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(OpenError::io(inside, "list its files")(error)),
+    }
 }
