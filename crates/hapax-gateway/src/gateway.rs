@@ -1,7 +1,6 @@
 //! A request's way through the gateway.
 
 use std::{
-    convert::Infallible,
     future::Future,
     pin::Pin,
     sync::{
@@ -15,7 +14,6 @@ use bytes::Bytes;
 use hapax_engine::in_place;
 use hapax_http::{Asked, Code, Dialect, Guard, Look, NextStep, Peek, Problem};
 use http::{HeaderValue, Request, Response, header, request};
-use hyper::body::Incoming;
 use parking_lot::RwLock;
 
 use crate::{
@@ -26,7 +24,7 @@ use crate::{
     outlive::Outlive,
     pass, path,
     refusal::refusal,
-    request_body::{self, Rest, Why},
+    request_body::{self, Inflow, Rest, Why},
     route::Route,
     routing,
     setup::Setup,
@@ -136,7 +134,7 @@ impl Gateway {
         }
     }
 
-    async fn handle(&self, request: Request<Incoming>, peer: Peer, places: Places) -> Response<Out> {
+    async fn handle(&self, request: Request<Inflow>, peer: Peer, places: Places) -> Response<Out> {
         let setup = self.setup();
         let (mut head, body) = request.into_parts();
         if let Some(refused) = refused(&head) {
@@ -178,7 +176,7 @@ impl Gateway {
             }
         };
         self.notice(tenant.as_str());
-        let read = match request_body::read(Rest::of(body, head.version), most, setup.pacing, &setup.room).await {
+        let read = match request_body::read(Rest::of(body), most, setup.pacing, &setup.room).await {
             Ok(read) => read,
             Err(unread) if route.guard.only_notes(&head, unread.why.name()) => {
                 return in_place(|| pass::resumed(head, unread.first, unread.rest, route, &setup, peer)).await;
@@ -208,10 +206,10 @@ impl Gateway {
 impl Answer for Gateway {
     fn answer(
         &self,
-        request: Request<Incoming>,
+        request: Request<Inflow>,
         peer: Peer,
         answering: Answering,
-    ) -> impl Future<Output = Result<Response<Out>, Infallible>> + Send {
+    ) -> impl Future<Output = Response<Out>> + Send {
         let places = answering.places();
         Answered { gateway: self, work: in_place(|| self.handle(request, peer, places)), answering: Some(answering) }
     }
@@ -225,14 +223,14 @@ struct Answered<'a, F> {
 }
 
 impl<F: Future<Output = Response<Out>>> Future for Answered<'_, F> {
-    type Output = Result<Response<Out>, Infallible>;
+    type Output = Response<Out>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.work.as_mut().poll(cx));
-        Poll::Ready(Ok(match self.answering.take() {
+        Poll::Ready(match self.answering.take() {
             Some(answering) => self.gateway.kept(answer, &answering).map(|body| body.until_sent(answering)),
             None => answer,
-        }))
+        })
     }
 }
 

@@ -9,10 +9,8 @@
 mod body;
 mod buffered;
 pub mod config;
-mod deadline;
 mod execute;
 mod forward;
-pub mod framing;
 mod gateway;
 mod host;
 pub mod inbound;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hapax_http::{Code, Guard, NextStep, Problem};
 use http::{HeaderValue, Response, header, request};
-use hyper::body::{Body as _, Incoming};
 use tokio::time::sleep;
 
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
     gateway::{not_asked, too_slow},
     inbound::Peer,
     outbound::Failure,
-    request_body::Rest,
+    request_body::{Inflow, Rest},
     route::Route,
     setup::Setup,
     upload::{Cut, Fate, Upload},
@@ -24,7 +23,7 @@ use crate::{
 /// Streams the request to the upstream and the answer back.
 pub(crate) async fn through(
     head: request::Parts,
-    body: Incoming,
+    body: Inflow,
     route: &Arc<Route>,
     setup: &Setup,
     peer: Peer,
@@ -32,8 +31,7 @@ pub(crate) async fn through(
     if body.is_end_stream() {
         return whole(head, Bytes::new(), route, setup, peer).await;
     }
-    let rest = Rest::of(body, head.version);
-    resumed(head, Bytes::new(), rest, route, setup, peer).await
+    resumed(head, Bytes::new(), Rest::of(body), route, setup, peer).await
 }
 
 /// The same for a body of which the beginning was read already.

@@ -3,9 +3,8 @@ use std::{
     time::Duration,
 };
 
+use hapax_http1::Deadline;
 use tokio::time::Instant;
-
-use crate::deadline::Deadline;
 
 /// How long somebody may say nothing. Time runs only while we listen: whoever is not asked cannot be late.
 #[derive(Debug)]

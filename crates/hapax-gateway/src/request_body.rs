@@ -9,7 +9,6 @@ use std::{
 
 use bytes::Bytes;
 use hapax_http::Pieces;
-use http::Version;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::timeout;
@@ -37,17 +36,25 @@ pub(crate) struct Unread {
 /// What is left of a body.
 #[derive(Debug)]
 pub(crate) struct Rest {
-    body: Incoming,
-    version: Version,
+    body: Inflow,
     /// Why no more of it can be read. A body says so once and then seems to be at its end, so whoever reads on is told again.
     failed: Option<Lost>,
+}
+
+/// A body as it comes, by either protocol.
+#[derive(Debug)]
+pub(crate) enum Inflow {
+    One(hapax_http1::Incoming),
+    Two(Incoming),
 }
 
 /// Why the rest of a body does not come.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Lost {
     #[error(transparent)]
-    Failed(#[from] hyper::Error),
+    One(#[from] hapax_http1::Lost),
+    #[error(transparent)]
+    Two(#[from] hyper::Error),
     #[error("the body was broken off")]
     BrokenOff,
 }
@@ -55,33 +62,53 @@ pub(crate) enum Lost {
 impl Lost {
     /// Whether the body stayed away, rather than coming in pieces that are none.
     pub(crate) fn is_slow(&self) -> bool {
-        let Self::Failed(error) = self else { return false };
-        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
-        cause.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+        matches!(self, Self::One(hapax_http1::Lost::TooSlow))
     }
 }
 
+impl Inflow {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Lost>>> {
+        match self {
+            Self::One(body) => Pin::new(body).poll_frame(cx).map_err(Lost::from),
+            Self::Two(body) => match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+                Some(frame) => Poll::Ready(Some(frame.map_err(Lost::from))),
+                None if is_whole(body) => Poll::Ready(None),
+                None => Poll::Ready(Some(Err(Lost::BrokenOff))),
+            },
+        }
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        match self {
+            Self::One(body) => body.is_end_stream(),
+            Self::Two(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::One(body) => body.size_hint(),
+            Self::Two(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Nothing more comes; whether that is its end. Our library takes it for one when a stream of HTTP/2 is reset without an
+/// error, which is what an upstream says that has answered early, and what is also said by whoever leaves half-way.
+fn is_whole(body: &Incoming) -> bool {
+    body.is_end_stream() || body.size_hint().exact() == Some(0)
+}
+
 impl Rest {
-    /// Of a request, or an answer, of this version.
-    pub(crate) const fn of(body: Incoming, version: Version) -> Self {
-        Self { body, version, failed: None }
+    pub(crate) const fn of(body: Inflow) -> Self {
+        Self { body, failed: None }
     }
 
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Lost>>> {
         if let Some(lost) = self.failed.take() {
             return Poll::Ready(Some(Err(lost)));
         }
-        match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-            Some(frame) => Poll::Ready(Some(frame.map_err(Lost::from))),
-            None if self.is_whole() => Poll::Ready(None),
-            None => Poll::Ready(Some(Err(Lost::BrokenOff))),
-        }
-    }
-
-    /// Nothing more comes; whether that is its end. Our library takes it for one when a stream of HTTP/2 is reset without an
-    /// error, which is what an upstream says that has answered early, and what is also said by whoever leaves half-way.
-    fn is_whole(&self) -> bool {
-        self.version != Version::HTTP_2 || self.body.is_end_stream() || self.body.size_hint().exact() == Some(0)
+        self.body.poll_frame(cx)
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {

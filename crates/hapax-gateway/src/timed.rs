@@ -7,12 +7,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Version;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{body::BoxError, outbound::Share, quiet::Quiet, request_body::Rest};
+use crate::{
+    body::BoxError,
+    outbound::Share,
+    quiet::Quiet,
+    request_body::{Inflow, Rest},
+};
 
 /// It ends, as broken, when nothing comes for too long.
 pub(crate) struct Timed {
@@ -24,7 +28,7 @@ pub(crate) struct Timed {
 
 impl Timed {
     pub(crate) fn new(body: Incoming, most: Duration, stream: (OwnedSemaphorePermit, Share)) -> Self {
-        Self { body: Some(Rest::of(body, Version::HTTP_2)), quiet: Quiet::new(most), _stream: stream }
+        Self { body: Some(Rest::of(Inflow::Two(body))), quiet: Quiet::new(most), _stream: stream }
     }
 }
 

@@ -42,10 +42,13 @@ pub enum Code {
     HostRefused,
     /// A path that means another one.
     PathRefused,
+    /// A head that can be read in more than one way.
+    HeadRefused,
+    HeadTooLarge,
 }
 
 impl Code {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::KeyMissing,
         Self::KeyInvalid,
         Self::Mismatch,
@@ -69,6 +72,8 @@ impl Code {
         Self::UpgradeRefused,
         Self::HostRefused,
         Self::PathRefused,
+        Self::HeadRefused,
+        Self::HeadTooLarge,
     ];
 
     #[must_use]
@@ -97,13 +102,20 @@ impl Code {
             Self::UpgradeRefused => "upgrade_refused",
             Self::HostRefused => "host_refused",
             Self::PathRefused => "path_refused",
+            Self::HeadRefused => "head_refused",
+            Self::HeadTooLarge => "head_too_large",
         }
     }
 
     /// The status where a dialect has none of its own.
     pub(crate) const fn status(self) -> u16 {
         match self {
-            Self::KeyMissing | Self::KeyInvalid | Self::BrokenRequest | Self::HostRefused | Self::PathRefused => 400,
+            Self::KeyMissing
+            | Self::KeyInvalid
+            | Self::BrokenRequest
+            | Self::HostRefused
+            | Self::PathRefused
+            | Self::HeadRefused => 400,
             Self::NoCredential => 401,
             Self::NotAuthorized | Self::EgressRefused => 403,
             Self::TooSlow => 408,
@@ -112,6 +124,7 @@ impl Code {
             Self::TooLarge => 413,
             Self::Mismatch => 422,
             Self::OverQuota | Self::NotAdmitted => 429,
+            Self::HeadTooLarge => 431,
             Self::NoAnswer => 500,
             Self::UpgradeRefused => 501,
             Self::BadGateway => 502,
@@ -145,6 +158,8 @@ impl Code {
             Self::UpgradeRefused => "The protocol is not changed",
             Self::HostRefused => "The request names no one host",
             Self::PathRefused => "The path means another path",
+            Self::HeadRefused => "The request's head can be read in more than one way",
+            Self::HeadTooLarge => "The request's head is too large",
         }
     }
 }

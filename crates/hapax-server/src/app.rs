@@ -10,6 +10,7 @@ use data_encoding::BASE64;
 use hapax_core::{Millis, identity::Tenant};
 use hapax_engine::{Engine, Providers, in_place};
 use hapax_http::Guard;
+use hapax_http1::Incoming;
 use http::{HeaderMap, Request, header};
 use parking_lot::{Mutex, RwLock};
 use tokio::{
@@ -23,7 +24,7 @@ use crate::{
     auth::{Auth, Capability, Identity, KeyFile},
     counted::Counted,
     endpoint::{self, Endpoint, Found, Name, Needs},
-    http::{Bodies, BodyRoom, Handler, Inflow, Peer, Query, Reply, Sent, problem, segment},
+    http::{Bodies, BodyRoom, Handler, Peer, Query, Reply, Sent, problem, segment},
     limits::Limits,
     log::{Level, Log},
     metrics::{Gauge, Metrics},
@@ -145,7 +146,7 @@ pub(crate) struct AtDoor {
 }
 
 impl Handler for AtDoor {
-    async fn handle(&self, request: Box<Request<Inflow>>, peer: Option<Peer>) -> Reply {
+    async fn handle(&self, request: Box<Request<Incoming>>, peer: Option<Peer>) -> Reply {
         let here = self.app.tracer.as_ref().and_then(|tracer| Here::of_request(tracer, request.headers()));
         let reply = match here {
             None => self.app.route(self.door, peer, request).await.unwrap_or_else(|refused| problem(&refused)),
@@ -158,7 +159,7 @@ impl Handler for AtDoor {
 
 impl AtDoor {
     /// The same, inside a span that is named after the endpoint: the address itself may hold anything.
-    async fn traced(&self, here: Here, peer: Option<Peer>, request: Box<Request<Inflow>>) -> Reply {
+    async fn traced(&self, here: Here, peer: Option<Peer>, request: Box<Request<Incoming>>) -> Reply {
         let method = request.method().as_str().to_owned();
         let route = match endpoint::find(&method, request.uri().path(), self.door != Door::Public) {
             Found::Endpoint(endpoint, _) => endpoint.path,
@@ -194,7 +195,7 @@ impl App {
         self: &Arc<Self>,
         door: Door,
         peer: Option<Peer>,
-        request: Box<Request<Inflow>>,
+        request: Box<Request<Incoming>>,
     ) -> Result<Reply, Problem> {
         let (head, body) = request.into_parts();
         let found = endpoint::find(head.method.as_str(), head.uri.path(), door != Door::Public);

@@ -157,6 +157,8 @@ mod tests {
                     | Code::UpgradeRefused
                     | Code::HostRefused
                     | Code::PathRefused
+                    | Code::HeadRefused
+                    | Code::HeadTooLarge
             );
             assert_eq!(words(code.name()).is_none(), gateways, "{}", code.name());
         }

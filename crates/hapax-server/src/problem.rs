@@ -135,6 +135,13 @@ impl Problem {
     }
 
     #[must_use]
+    pub fn head_too_large() -> Self {
+        let detail = "the request's line and headers are more than is read of them; send shorter or fewer";
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        Self::new(status, "HX0074", "The request is too large", detail, Next::FixRequest)
+    }
+
+    #[must_use]
     pub fn too_slow() -> Self {
         let detail = "the body did not arrive in time";
         Self::new(StatusCode::REQUEST_TIMEOUT, "HX0074", "The request came too slowly", detail, Next::RetryLater)

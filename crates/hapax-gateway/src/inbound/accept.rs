@@ -1,5 +1,6 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use hapax_http1::Manners;
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -27,6 +28,7 @@ pub(super) struct Shared<A> {
     pub(super) answer: A,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) limits: Arc<Limits>,
+    pub(super) manners: Manners,
     pub(super) stopping: Stopping,
 }
 
@@ -39,6 +41,7 @@ pub(crate) async fn serve<A: Answer>(inbound: Inbound, answer: A, live: Live, mu
         answer,
         tls: inbound.tls.map(TlsAcceptor::from),
         limits: Arc::clone(&limits),
+        manners: limits.manners(),
         stopping: stopping.clone(),
     });
     loop {

@@ -2,12 +2,9 @@
 
 use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
 
+use hapax_http1::Ahead;
 use http::{Request, Response};
-use hyper::{
-    body::Incoming,
-    server::conn::{http1, http2},
-    service::service_fn,
-};
+use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
@@ -20,9 +17,9 @@ use super::{
     limits::Limits,
     live::Stopping,
     pace::{Answering, Pace},
-    watched::{Ahead, Watched},
+    watched::Watched,
 };
-use crate::body::Out;
+use crate::{body::Out, request_body::Inflow};
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +34,10 @@ pub(crate) trait Answer: Clone + Send + Sync + 'static {
     /// moves it about.
     fn answer(
         &self,
-        request: Request<Incoming>,
+        request: Request<Inflow>,
         peer: Peer,
         answering: Answering,
-    ) -> impl Future<Output = Result<Response<Out>, Infallible>> + Send;
+    ) -> impl Future<Output = Response<Out>> + Send;
 }
 
 /// How HTTP/2 begins where nothing was agreed before.
@@ -108,28 +105,9 @@ async fn http1<A: Answer>(
     peer: Peer,
     shared: &Shared<A>,
 ) {
-    let pace = Pace::default();
-    let watched = Watched::http1(io, ahead, Arc::clone(&shared.limits), pace.clone());
-    let limits = &shared.limits;
-    let mut builder = http1::Builder::new();
-    // Time-outs are kept by what we read from, in one place for all states.
-    builder.header_read_timeout(None).max_header_size(limits.head_bytes);
-    if limits.headers != HEADERS_WITHOUT_ALLOCATION {
-        builder.max_headers(limits.headers);
-    }
-    let service = service_fn(|request| shared.answer.answer(request, peer, pace.answering()));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
-    let mut stopping = shared.stopping.clone();
-    tokio::select! {
-        biased;
-        _ = connection.as_mut() => return,
-        () = stopping.stopped() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = connection.await;
+    let service = |request: Request<_>| shared.answer.answer(request.map(Inflow::One), peer, Answering::alone());
+    hapax_http1::serve(io, ahead, &shared.manners, shared.stopping.word(), service).await;
 }
-
-/// The server's own default, for which it allocates nothing.
-const HEADERS_WITHOUT_ALLOCATION: usize = 100;
 
 async fn http2<A: Answer>(
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -137,8 +115,8 @@ async fn http2<A: Answer>(
     peer: Peer,
     shared: &Shared<A>,
 ) {
-    let pace = Pace::of_streams(shared.limits.streams);
-    let watched = Watched::http2(io, ahead, Arc::clone(&shared.limits), pace.clone());
+    let pace = Pace::new(shared.limits.streams);
+    let watched = Watched::new(io, ahead.bytes, Arc::clone(&shared.limits));
     let limits = &shared.limits;
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
@@ -150,10 +128,10 @@ async fn http2<A: Answer>(
         // A peer that is gone without a word is found out.
         .keep_alive_interval(limits.idle)
         .keep_alive_timeout(limits.reader);
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
         let (answer, answering) = (shared.answer.clone(), pace.answering());
         // Streams are tasks of their own, and live no shorter than what answers them.
-        async move { answer.answer(request, peer, answering).await }
+        async move { Ok::<_, Infallible>(answer.answer(request.map(Inflow::Two), peer, answering).await) }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     tokio::select! {

@@ -1,5 +1,9 @@
 use std::time::Duration;
 
+use hapax_http1::{Manners, Rest};
+
+use crate::refusal::head_refused;
+
 /// What a client may take of us. Everything that a stranger can hold on to ends by itself.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -32,6 +36,21 @@ pub struct Limits {
 impl Limits {
     /// A reader that takes less than this in [`Limits::reader`] is one that only holds its place.
     pub const LEAST_READ: u64 = 4 * 1024;
+
+    /// Those of one HTTP/1 connection.
+    pub(super) fn manners(&self) -> Manners {
+        let limits = hapax_http1::Limits {
+            idle: self.idle,
+            head: self.head,
+            body_pause: self.body_pause,
+            reader: self.reader,
+            least_read: Self::LEAST_READ,
+            head_bytes: self.head_bytes,
+            headers: self.headers,
+            rest: Rest::default(),
+        };
+        Manners { limits, half_close: false, refuse: head_refused }
+    }
 }
 
 impl Default for Limits {

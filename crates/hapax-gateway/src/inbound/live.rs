@@ -74,6 +74,11 @@ impl Stop {
 }
 
 impl Stopping {
+    /// The switch itself, for whoever watches it in its own way.
+    pub(crate) fn word(&self) -> watch::Receiver<bool> {
+        self.0.clone()
+    }
+
     /// Until the switch is thrown, or dropped.
     pub async fn stopped(&mut self) {
         // A switch that is gone cannot be thrown any more, which is as good as thrown.

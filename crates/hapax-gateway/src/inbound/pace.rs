@@ -18,21 +18,14 @@ use tokio::{
 
 use crate::buffered::{NoRoom, Room, Taking};
 
-/// How much is being answered on a connection, as its reading side needs to know: a client that waits for us is not
-/// idle.
-#[derive(Clone, Debug, Default)]
+/// How much is being answered on a connection with many streams, as those need to know who decide when it ends.
+#[derive(Clone, Debug)]
 pub(crate) struct Pace(Arc<Counts>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counts {
     answering: AtomicUsize,
     asked: AtomicU64,
-    /// Only where many are answered at once.
-    streams: Option<Streams>,
-}
-
-#[derive(Debug)]
-struct Streams {
     /// Work that goes on for this connection. A stream that its client resets is gone, its work is not.
     work: Arc<Semaphore>,
     /// Since when a stream's client owes us reading: it was given a piece, and nobody has asked for the next.
@@ -45,11 +38,15 @@ struct Streams {
 const SHARE: usize = 32 << 20;
 
 impl Pace {
-    /// Of a connection with many streams, and so much work for it at once.
-    pub(crate) fn of_streams(most: u32) -> Self {
-        let work = Arc::new(Semaphore::new(most as usize));
-        let streams = Some(Streams { work, owed: Mutex::default(), answers: Room::new(SHARE) });
-        Self(Arc::new(Counts { streams, ..Counts::default() }))
+    /// With so much work at once.
+    pub(crate) fn new(most: u32) -> Self {
+        Self(Arc::new(Counts {
+            answering: AtomicUsize::default(),
+            asked: AtomicU64::default(),
+            work: Arc::new(Semaphore::new(most as usize)),
+            owed: Mutex::default(),
+            answers: Room::new(SHARE),
+        }))
     }
 
     pub(crate) fn busy(&self) -> bool {
@@ -67,28 +64,25 @@ impl Pace {
 
     /// How many streams have not been read from for so long.
     pub(crate) fn stalled(&self, most: Duration) -> usize {
-        let Some(streams) = &self.0.streams else { return 0 };
-        streams.owed.lock().values().filter(|since| since.elapsed() >= most).count()
+        self.0.owed.lock().values().filter(|since| since.elapsed() >= most).count()
     }
 
     /// One more request is being answered, until the value is dropped.
     pub(crate) fn answering(&self) -> Answering {
         self.0.answering.fetch_add(1, Ordering::AcqRel);
         let number = self.0.asked.fetch_add(1, Ordering::AcqRel);
-        let stream = self.0.streams.is_some().then(|| Box::new(Stream { number, left: Bytes::new() }));
-        Answering { pace: self.clone(), stream }
+        Answering(Some(Box::new(Stream { pace: self.clone(), number, left: Bytes::new() })))
     }
 }
 
+/// Held until a client has its answer. Empty where a connection has one answer at a time, and knows by itself.
 #[derive(Debug)]
-pub(crate) struct Answering {
-    pace: Pace,
-    stream: Option<Box<Stream>>,
-}
+pub(crate) struct Answering(Option<Box<Stream>>);
 
 /// One of many answers on a connection.
 #[derive(Debug)]
 struct Stream {
+    pace: Pace,
     number: u64,
     /// What was too much for one piece.
     left: Bytes,
@@ -122,11 +116,15 @@ impl Answering {
     /// As much as a client is given at once: it has to take so much in the time for readers.
     const PIECE: usize = 16 * 1024;
 
+    pub(crate) const fn alone() -> Self {
+        Self(None)
+    }
+
     /// Takes room for an answer that is whole in memory until its client has taken it, where others may be under way beside it. What is
     /// no more than a piece, or more than there could ever be room for, is given in any case.
     pub(crate) fn room_for(&self, bytes: usize, all: &Arc<Room>) -> Result<Option<[Taking; 2]>, NoRoom> {
-        let Some(streams) = self.pace.0.streams.as_ref().filter(|_| bytes > Self::PIECE) else { return Ok(None) };
-        let (mut share, mut whole) = (streams.answers.empty(), all.empty());
+        let Some(stream) = self.0.as_ref().filter(|_| bytes > Self::PIECE) else { return Ok(None) };
+        let (mut share, mut whole) = (stream.pace.0.answers.empty(), all.empty());
         if bytes <= SHARE {
             share.grow_to(bytes)?;
         }
@@ -137,17 +135,19 @@ impl Answering {
     }
 
     pub(crate) fn places(&self) -> Places {
-        Places(self.pace.0.streams.as_ref().map(|streams| Arc::clone(&streams.work)))
+        Places(self.0.as_ref().map(|stream| Arc::clone(&stream.pace.0.work)))
     }
 
     /// The head is on its way, and the body is for the client to take.
     pub(crate) fn begin(&self) {
-        self.owed(Some(Instant::now()));
+        if let Some(stream) = &self.0 {
+            stream.owes_since(Instant::now());
+        }
     }
 
     /// What was held back of the last piece.
     pub(crate) fn left(&self) -> usize {
-        self.stream.as_ref().map_or(0, |stream| stream.left.len())
+        self.0.as_ref().map_or(0, |stream| stream.left.len())
     }
 
     /// The next piece of a body, and a note of when it was given out. On a connection with one answer at a time it is
@@ -157,7 +157,7 @@ impl Answering {
         cx: &mut Context<'_>,
         source: impl FnOnce(&mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>>,
     ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
-        let Some(stream) = &mut self.stream else { return source(cx) };
+        let Some(stream) = &mut self.0 else { return source(cx) };
         let polled = if stream.left.is_empty() {
             source(cx)
         } else {
@@ -166,7 +166,7 @@ impl Answering {
         let given = match polled {
             // Not its client's turn.
             Poll::Pending => {
-                self.owed(None);
+                stream.owes_nothing();
                 return Poll::Pending;
             }
             Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
@@ -179,23 +179,24 @@ impl Answering {
             },
             Poll::Ready(ended) => ended,
         };
-        self.owed(Some(Instant::now()));
+        stream.owes_since(Instant::now());
         Poll::Ready(given)
-    }
-
-    fn owed(&self, since: Option<Instant>) {
-        let (Some(streams), Some(stream)) = (&self.pace.0.streams, &self.stream) else { return };
-        let mut owed = streams.owed.lock();
-        match since {
-            Some(since) => owed.insert(stream.number, since),
-            None => owed.remove(&stream.number),
-        };
     }
 }
 
-impl Drop for Answering {
+impl Stream {
+    fn owes_since(&self, since: Instant) {
+        self.pace.0.owed.lock().insert(self.number, since);
+    }
+
+    fn owes_nothing(&self) {
+        self.pace.0.owed.lock().remove(&self.number);
+    }
+}
+
+impl Drop for Stream {
     fn drop(&mut self) {
-        self.owed(None);
+        self.owes_nothing();
         self.pace.0.answering.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -1,4 +1,4 @@
-//! A client's connection as the server sees it: framing checked, pace kept.
+//! A client's HTTP/2 connection as the server sees it: nobody holds it by not reading.
 
 use std::{
     io::{self, IoSlice},
@@ -7,115 +7,28 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use hapax_http1::Deadline;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Instant,
 };
 
-use super::{limits::Limits, pace::Pace};
-use crate::{
-    deadline::Deadline,
-    framing::{Framing, Phase},
-};
-
-/// Stands in for bytes that were refused: no server takes it for part of a head, and this one answers 400. It does not look at
-/// all before it has seen the end of a head; in a body the end of a line could be taken for one of its own.
-const REFUSED_HEAD: &[u8] = b"\0\r\n\r\n";
-const REFUSED_BODY: &[u8] = b"\0";
-
-/// What was read of a connection to tell the protocols apart.
-#[derive(Debug, Default)]
-pub(crate) struct Ahead {
-    pub(crate) bytes: Vec<u8>,
-    /// When the first of it came.
-    pub(crate) since: Option<Instant>,
-}
+use super::limits::Limits;
 
 #[derive(Debug)]
 pub(crate) struct Watched<T> {
     io: T,
     limits: Arc<Limits>,
-    pace: Pace,
-    /// None on HTTP/2, where frames say their length once.
-    framing: Option<Framing>,
-    ahead: Ahead,
-    /// What is left to be read after a refusal.
-    refused: Option<&'static [u8]>,
-    reading: Deadline,
-    /// Since when the present phase waits for bytes.
-    since: Option<(Phase, Instant)>,
+    /// What was read to tell the protocols apart.
+    ahead: Vec<u8>,
     writing: Deadline,
     /// Since when the client owes us reading, and how much it has read since.
     stalled: Option<(Instant, u64)>,
 }
 
 impl<T> Watched<T> {
-    pub(crate) fn http1(io: T, ahead: Ahead, limits: Arc<Limits>, pace: Pace) -> Self {
-        Self::new(io, ahead, Some(Framing::default()), limits, pace)
-    }
-
-    pub(crate) fn http2(io: T, ahead: Ahead, limits: Arc<Limits>, pace: Pace) -> Self {
-        Self::new(io, ahead, None, limits, pace)
-    }
-
-    fn new(io: T, ahead: Ahead, framing: Option<Framing>, limits: Arc<Limits>, pace: Pace) -> Self {
-        Self {
-            io,
-            limits,
-            pace,
-            framing,
-            ahead,
-            refused: None,
-            reading: Deadline::default(),
-            since: None,
-            writing: Deadline::default(),
-            stalled: None,
-        }
-    }
-
-    /// Lets pass what was read from `start` on, as far as it can be read in one way.
-    fn checked(&mut self, buf: &mut ReadBuf<'_>, start: usize) {
-        let Some(framing) = &mut self.framing else { return };
-        let fresh = buf.filled().get(start..).unwrap_or_default();
-        if let Err((passed, _)) = framing.see(fresh) {
-            buf.set_filled(start + passed);
-            self.refused = Some(if framing.phase() == Phase::Body { REFUSED_BODY } else { REFUSED_HEAD });
-            self.refuse(buf);
-        }
-    }
-
-    /// Passes on as much of the refusal as there is room for.
-    fn refuse(&mut self, buf: &mut ReadBuf<'_>) {
-        if let Some(left) = &mut self.refused {
-            let (now, later) = left.split_at(left.len().min(buf.remaining()));
-            buf.put_slice(now);
-            *left = later;
-        }
-    }
-
-    /// Nothing came. How long it may stay so depends on what is awaited.
-    fn waiting(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(framing) = &self.framing else { return Poll::Pending };
-        let phase = framing.phase();
-        if phase == Phase::Between && self.pace.busy() {
-            self.since = None;
-            return Poll::Pending;
-        }
-        let since = match self.since {
-            Some((same, since)) if same == phase => since,
-            Some(_) | None => {
-                let now = Instant::now();
-                self.since = Some((phase, now));
-                now
-            }
-        };
-        let most = match phase {
-            Phase::Between => self.limits.idle,
-            Phase::Head => self.limits.head,
-            Phase::Body => self.limits.body_pause,
-        };
-        ready!(self.reading.poll(cx, since + most));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client sent nothing for too long")))
+    pub(crate) fn new(io: T, ahead: Vec<u8>, limits: Arc<Limits>) -> Self {
+        Self { io, limits, ahead, writing: Deadline::default(), stalled: None }
     }
 
     /// The client does not read. Only real reading gives it more time.
@@ -148,33 +61,12 @@ impl<T> Watched<T> {
 
 impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        // After a refusal there is nothing more to read.
-        if this.refused.is_some() || buf.remaining() == 0 {
-            this.refuse(buf);
-            return Poll::Ready(Ok(()));
+        if self.ahead.is_empty() {
+            return Pin::new(&mut self.io).poll_read(cx, buf);
         }
-        let start = buf.filled().len();
-        if this.ahead.bytes.is_empty() {
-            match Pin::new(&mut this.io).poll_read(cx, buf) {
-                Poll::Pending => return this.waiting(cx),
-                Poll::Ready(read) => read?,
-            }
-        } else {
-            let count = this.ahead.bytes.len().min(buf.remaining());
-            buf.put_slice(&this.ahead.bytes[..count]);
-            this.ahead.bytes.drain(..count);
-        }
-        let before = this.framing.as_ref().map(Framing::phase);
-        this.checked(buf, start);
-        // A head has one deadline from its first byte on, however it drips; a body one from its last.
-        match this.framing.as_ref().map(Framing::phase) {
-            Some(Phase::Head) if before != Some(Phase::Head) => {
-                this.since = Some((Phase::Head, this.ahead.since.take().unwrap_or_else(Instant::now)));
-            }
-            Some(Phase::Head) => {}
-            Some(Phase::Between | Phase::Body) | None => this.since = None,
-        }
+        let count = self.ahead.len().min(buf.remaining());
+        buf.put_slice(&self.ahead[..count]);
+        self.ahead.drain(..count);
         Poll::Ready(Ok(()))
     }
 }

@@ -141,6 +141,8 @@ const fn is_busy(code: Code) -> bool {
         | Code::EgressRefused
         | Code::UpgradeRefused
         | Code::HostRefused
-        | Code::PathRefused => false,
+        | Code::PathRefused
+        | Code::HeadRefused
+        | Code::HeadTooLarge => false,
     }
 }

@@ -55,7 +55,9 @@ const fn word(code: Code, version: Version) -> &'static str {
             | Code::EgressRefused
             | Code::UpgradeRefused
             | Code::HostRefused
-            | Code::PathRefused,
+            | Code::PathRefused
+            | Code::HeadRefused
+            | Code::HeadTooLarge,
             _,
         ) => code.name(),
     }

@@ -32,7 +32,9 @@ pub(super) fn shape(problem: &Problem) -> Shape {
         | Code::EgressRefused
         | Code::UpgradeRefused
         | Code::HostRefused
-        | Code::PathRefused => problem.code.status(),
+        | Code::PathRefused
+        | Code::HeadRefused
+        | Code::HeadTooLarge => problem.code.status(),
     };
     shape
 }
@@ -54,7 +56,9 @@ const fn kind(code: Code) -> &'static str {
         | Code::EgressRefused
         | Code::UpgradeRefused
         | Code::HostRefused
-        | Code::PathRefused => "invalid_request_error",
+        | Code::PathRefused
+        | Code::HeadRefused
+        | Code::HeadTooLarge => "invalid_request_error",
         Code::NoCredential | Code::NotAuthorized => "authentication_error",
         Code::OverQuota | Code::NotAdmitted => "rate_limit_error",
         Code::Unavailable | Code::NoAnswer | Code::BadGateway | Code::GatewayTimeout => "api_error",

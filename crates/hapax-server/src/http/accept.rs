@@ -1,12 +1,12 @@
 //! Takes connections, a bounded number of them, until it is told to stop.
 
-use std::{convert::Infallible, future::Future, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use hapax_core::Millis;
 use hapax_engine::in_place;
-use http::{HeaderValue, header};
-use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hapax_http1::{Ahead, Incoming, Manners, Rest, grammar::Violation};
+use http::Request;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, UnixListener},
@@ -14,10 +14,8 @@ use tokio::{
 };
 
 use super::{
-    guarded::Guarded,
     places::Places,
-    reply::Reply,
-    rest::{Inflow, Rest, read_away},
+    reply::{Reply, ReplyBody},
 };
 use crate::{
     limits::Limits,
@@ -26,7 +24,7 @@ use crate::{
 
 /// Answers requests; it has no errors of its own.
 pub(crate) trait Handler: Clone + Send + Sync + 'static {
-    fn handle(&self, request: Box<Request<Inflow>>, peer: Option<Peer>) -> impl Future<Output = Reply> + Send;
+    fn handle(&self, request: Box<Request<Incoming>>, peer: Option<Peer>) -> impl Future<Output = Reply> + Send;
 }
 
 /// Where connections come from.
@@ -102,6 +100,7 @@ pub(crate) async fn serve<S: Source>(
     mut stop: watch::Receiver<bool>,
 ) {
     let places = Places::new(&limits);
+    let manners = Arc::new(manners(&limits));
     let mut open = tokio::task::JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
@@ -118,12 +117,17 @@ pub(crate) async fn serve<S: Source>(
         match places.take(peer) {
             Some(place) => {
                 let (greet, handler) = (source.greet(), handler.clone());
-                let (limits, stop) = (Arc::clone(&limits), stop.clone());
+                let (manners, stop) = (Arc::clone(&manners), stop.clone());
                 open.spawn(async move {
                     // Who does not even greet in time is not worth an answer.
-                    let greeted = tokio::time::timeout(limits.head_time, greet(stream)).await;
+                    let greeted = tokio::time::timeout(manners.limits.head, greet(stream)).await;
                     if let Ok(Ok(stream)) = greeted {
-                        connection(stream, peer, handler, limits, stop).await;
+                        // The future of an answer is made where it lies only if all that it starts with are pointers.
+                        let service = |request| {
+                            let request = Box::new(request);
+                            in_place(|| handler.handle(request, peer))
+                        };
+                        hapax_http1::serve(stream, Ahead::default(), &manners, stop, service).await;
                     }
                     drop(place);
                 });
@@ -137,50 +141,29 @@ pub(crate) async fn serve<S: Source>(
     let _in_time = tokio::time::timeout(Duration::from_secs(5), all_done).await;
 }
 
-async fn connection<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: IO,
-    peer: Option<Peer>,
-    handler: impl Handler,
-    limits: Arc<Limits>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let rest = Arc::new(Rest::default());
-    let io = TokioIo::new(Guarded::new(stream, &limits, Arc::clone(&rest)));
-    let service = service_fn(move |request: Request<Incoming>| {
-        // Whoever waits to be asked for the body is not: it would be sent for nothing.
-        let waits = request.headers().contains_key(header::EXPECT);
-        let (handler, rest) = (handler.clone(), Arc::clone(&rest));
-        let request = Box::new(request.map(|body| Inflow::new(body, &rest)));
-        // The server moves the future of an answer about; this way it moves a pointer. It is made where it lies only if
-        // all that it starts with are pointers, too.
-        in_place(move || async move {
-            let mut reply = handler.handle(request, peer).await;
-            if let Some(body) = rest.take()
-                && (waits || !Box::pin(read_away(body, &rest)).await)
-            {
-                reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok::<_, Infallible>(reply)
-        })
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_time)
-        .max_buf_size(limits.head.max(8192))
-        .max_headers(100)
-        .half_close(true)
-        // In one piece, as most answers are short. Held back until the next request is read they would be lost where none is.
-        .writev(false)
-        .serve_connection(io, service);
-    tokio::pin!(connection);
-    // An error here is the client's: it left, was too slow, or spoke something else.
-    tokio::select! {
-        _left = connection.as_mut() => {}
-        () = stopped(&mut stop) => {
-            connection.as_mut().graceful_shutdown();
-            let _left = connection.await;
-        }
-    }
+fn manners(limits: &Limits) -> Manners {
+    let limits = hapax_http1::Limits {
+        idle: limits.head_time,
+        head: limits.head_time,
+        body_pause: limits.body_time,
+        reader: limits.write_time,
+        // Whoever takes anything is given more time.
+        least_read: 1,
+        head_bytes: limits.head.max(8192),
+        headers: 100,
+        rest: Rest { parting_bytes: limits.body, ..Rest::default() },
+    };
+    Manners { limits, half_close: true, refuse }
+}
+
+/// A head that is not read any further.
+fn refuse(violation: Violation) -> http::Response<Bytes> {
+    let problem = if violation == Violation::TooLong {
+        Problem::head_too_large()
+    } else {
+        Problem::bad_request(format!("{violation}; send the request in its plain form"))
+    };
+    super::reply::problem(&problem).map(ReplyBody::into_bytes)
 }
 
 /// Says that there is no place, and closes.

@@ -1,12 +1,10 @@
 //! Sockets, requests and answers. Nothing here knows what an operation is.
 
 mod accept;
-mod guarded;
 mod places;
 mod query;
 mod read;
 mod reply;
-mod rest;
 mod room;
 mod tls;
 
@@ -14,6 +12,5 @@ pub(crate) use accept::{Handler, Peer, serve, stopped};
 pub(crate) use query::{Query, segment};
 pub(crate) use read::{Sent, bytes, json, text};
 pub(crate) use reply::{Reply, answer, collected, html, plain, problem, stream, whole};
-pub(crate) use rest::Inflow;
 pub(crate) use room::{Bodies, BodyRoom};
 pub(crate) use tls::Tls;

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hapax_core::Millis;
+use hapax_http1::Incoming;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
-use super::{rest::Inflow, room::BodyRoom};
+use super::room::BodyRoom;
 use crate::{limits::Limits, problem::Problem};
 
 /// A request's body: still on its way, with the room that it takes, or read already.
 #[derive(Debug)]
 pub(crate) enum Sent {
-    Coming(Inflow, Arc<BodyRoom>),
+    Coming(Incoming, Arc<BodyRoom>),
     Whole(Bytes),
 }
 

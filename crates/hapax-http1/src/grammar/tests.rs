@@ -1,9 +1,40 @@
+use bytes::{Bytes, BytesMut};
+use http::Version;
+
 use super::*;
 
-fn see(bytes: &[u8]) -> (Framing, Result<(), Violation>) {
-    let mut framing = Framing::default();
-    let seen = framing.see(bytes).map_err(|(_, violation)| violation);
-    (framing, seen)
+const MOST: usize = 64 * 1024;
+
+type Whole = (http::Request<()>, Vec<u8>);
+
+/// Reads requests as a connection does, from pieces of so many bytes: how many whole ones there were, and whether something is left.
+fn read_in(stream: &[u8], piece: usize) -> Result<(Vec<Whole>, bool), Violation> {
+    let (mut read, mut pieces) = (BytesMut::new(), stream.chunks(piece));
+    let mut more = |read: &mut BytesMut| pieces.next().map(|piece| read.extend_from_slice(piece)).is_some();
+    let mut requests = Vec::new();
+    loop {
+        let mut ending = Ending::default();
+        let head = loop {
+            match ending.find_next(&mut read, MOST)? {
+                Some(bytes) => break Head::read(&bytes, 1_000)?,
+                None if more(&mut read) => {}
+                None => return Ok((requests, !read.is_empty())),
+            }
+        };
+        let (mut body, mut whole) = (Body::new(head.length, MOST), Vec::new());
+        while !body.is_over() {
+            match body.next(&mut read)? {
+                Some(piece) => whole.extend_from_slice(&piece),
+                None if body.is_over() || more(&mut read) => {}
+                None => return Ok((requests, true)),
+            }
+        }
+        requests.push((head.request, whole));
+    }
+}
+
+fn see(stream: &[u8]) -> Result<usize, Violation> {
+    read_in(stream, MOST).map(|(requests, _)| requests.len())
 }
 
 fn request(head_lines: &str) -> Vec<u8> {
@@ -18,9 +49,14 @@ fn ordinary_requests_pass_and_end_where_they_end() {
         GET http://a/b HTTP/1.1\r\nHost: a\r\nEmpty:\r\nName: caf\xc3\xa9\t x \r\n\r\n\
         OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n\
         GET / HTTP/1.0\r\n\r\n";
-    let (framing, seen) = see(stream);
-    assert_eq!(seen, Ok(()));
-    assert_eq!((framing.requests(), framing.phase()), (6, Phase::Between));
+    let (requests, left) = read_in(stream, MOST).unwrap();
+    assert!(!left);
+    let asked: Vec<_> = requests.iter().map(|(request, body)| (request.uri().to_string(), body.len())).collect();
+    let wanted = [("/", 0), ("/pay", 5), ("/pay?x=1", 15), ("http://a/b", 0), ("*", 0), ("/", 0)];
+    assert_eq!(asked, wanted.map(|(target, length)| (target.to_owned(), length)));
+    assert_eq!(requests[2].1, b"hello0123456789");
+    assert_eq!(requests[3].0.headers()["name"].as_bytes(), b"caf\xc3\xa9\t x");
+    assert_eq!(requests[5].0.version(), Version::HTTP_10);
 }
 
 /// However the network cuts a stream into pieces, it is judged alike.
@@ -28,21 +64,20 @@ fn ordinary_requests_pass_and_end_where_they_end() {
 fn pieces_change_nothing() {
     let good = [
         request("Content-Length: 3\r\n"),
-        b"abc".to_vec(),
+        b"abc\r\n".to_vec(),
         request("Transfer-Encoding: chunked\r\n"),
         b"3\r\nabc\r\n0\r\n\r\n".to_vec(),
     ]
     .concat();
     let bad = [request(""), b"GET / HTTP/1.1\r\nHost: a\r\nX: y\nContent-Length: 4\r\n\r\n".to_vec()].concat();
     for (stream, passes) in [(good, true), (bad, false)] {
-        for cut in 1..stream.len() {
-            let mut framing = Framing::default();
-            let both = framing.see(&stream[..cut]).and_then(|()| framing.see(&stream[cut..]));
-            assert_eq!(both.is_ok(), passes, "cut at {cut}");
+        for piece in 1..stream.len() {
+            assert_eq!(
+                read_in(&stream, piece).is_ok_and(|(requests, _)| requests.len() == 2),
+                passes,
+                "pieces of {piece}"
+            );
         }
-        let mut framing = Framing::default();
-        let each = stream.iter().try_for_each(|byte| framing.see(&[*byte]));
-        assert_eq!(each.is_ok(), passes);
     }
 }
 
@@ -82,7 +117,7 @@ fn two_lengths_are_refused() {
         ("X\r\n", Violation::HeaderLine),
         ("Host: b\r\n", Violation::Host),
     ] {
-        assert_eq!(see(&request(lines)).1, Err(why), "{lines:?}");
+        assert_eq!(see(&request(lines)), Err(why), "{lines:?}");
     }
 }
 
@@ -110,18 +145,18 @@ fn odd_request_lines_are_refused() {
         "PRI * HTTP/2.0",
     ] {
         let bytes = format!("{line}\r\nHost: a\r\n\r\n");
-        assert_eq!(see(bytes.as_bytes()).1, Err(Violation::RequestLine), "{line:?}");
+        assert_eq!(see(bytes.as_bytes()), Err(Violation::RequestLine), "{line:?}");
     }
-    assert_eq!(see(b"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n").1, Err(Violation::Connect));
-    assert_eq!(see(b"GET / HTTP/1.1\nHost: a\n\n").1, Err(Violation::LineEnd));
-    assert_eq!(see(b"\r\n\r\nGET / HTTP/1.1\r\n").1, Err(Violation::RequestLine));
-    assert_eq!(see(b"GET / HTTP/1.1\r\n\r\n").1, Err(Violation::Host));
+    assert_eq!(see(b"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n"), Err(Violation::Connect));
+    assert_eq!(see(b"GET / HTTP/1.1\nHost: a\n\n"), Err(Violation::LineEnd));
+    assert_eq!(see(b"\r\n\r\nGET / HTTP/1.1\r\n"), Err(Violation::RequestLine));
+    assert_eq!(see(b"GET / HTTP/1.1\r\n\r\n"), Err(Violation::Host));
 }
 
 #[test]
 fn old_requests_have_no_chunks() {
-    assert_eq!(see(b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n").1, Err(Violation::TransferEncoding));
-    assert_eq!(see(b"POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\na").1, Ok(()));
+    assert_eq!(see(b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Err(Violation::TransferEncoding));
+    assert_eq!(see(b"POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\na"), Ok(1));
 }
 
 #[test]
@@ -146,30 +181,33 @@ fn odd_chunks_are_refused() {
         ("0\r\nX: a\n\r\n", Violation::LineEnd),
     ] {
         let bytes = [request("Transfer-Encoding: chunked\r\n"), body.as_bytes().to_vec()].concat();
-        assert_eq!(see(&bytes).1, Err(why), "{body:?}");
+        assert_eq!(see(&bytes), Err(why), "{body:?}");
     }
     let long = format!("1;{}\r\na\r\n", "x".repeat(300));
     let bytes = [request("Transfer-Encoding: chunked\r\n"), long.into_bytes()].concat();
-    assert_eq!(see(&bytes).1, Err(Violation::Chunk));
+    assert_eq!(see(&bytes), Err(Violation::Chunk));
 }
 
-/// What may be passed on of refused bytes holds no end of the line that was refused: the server behind cannot have
-/// taken it for whole.
+/// What is said about a connection.
 #[test]
-fn the_end_of_a_refused_line_is_never_passed_on() {
-    let bytes = request("X: a\nY: b\r\n");
-    let mut framing = Framing::default();
-    let (passed, _) = framing.see(&bytes).unwrap_err();
-    assert_eq!(&bytes[..passed], b"POST /pay HTTP/1.1\r\nHost: a\r\n");
-    assert_eq!(framing.see(b"anything"), Err((0, Violation::LineEnd)));
+fn connections_are_kept_unless_somebody_says_otherwise() {
+    let head = |text: &str| {
+        let bytes = Bytes::copy_from_slice(text.as_bytes());
+        let head = Head::read(&bytes, 10).unwrap();
+        (head.keeps, head.expects, head.trailers)
+    };
+    assert_eq!(head("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), (true, false, false));
+    assert_eq!(head("GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n"), (false, false, false));
+    assert_eq!(head("GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n"), (false, false, false));
+    assert_eq!(head("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nTE: trailers\r\n\r\n"), (true, true, true));
 }
 
 #[test]
-fn lines_without_end_are_bounded() {
-    let mut framing = Framing::default();
-    let endless = vec![b'a'; 1024];
-    let seen = (0..100).try_for_each(|_| framing.see(&endless));
-    assert_eq!(seen.unwrap_err().1, Violation::TooLong);
-    let many = "X: a\r\n".repeat(MOST_LINES + 1);
-    assert_eq!(see(&request(&many)).1, Err(Violation::TooLong));
+fn heads_without_end_are_bounded() {
+    assert_eq!(see(&vec![b'a'; MOST + 1]), Err(Violation::TooLong));
+    let many = "X: a\r\n".repeat(1_001);
+    assert_eq!(see(&request(&many)), Err(Violation::TooLong));
+    let trailers = format!("0\r\n{}\r\n", "X: a\r\n".repeat(MOST / 5));
+    let bytes = [request("Transfer-Encoding: chunked\r\n"), trailers.into_bytes()].concat();
+    assert_eq!(see(&bytes), Err(Violation::TooLong));
 }

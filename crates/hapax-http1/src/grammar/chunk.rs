@@ -7,6 +7,8 @@ use memchr::memchr;
 const MOST_DIGITS: usize = 15;
 /// Nobody uses chunk extensions; what is allowed of them is little.
 const LONGEST_EXTENSION: usize = 256;
+/// The whole line.
+pub(super) const LONGEST: usize = 512;
 
 /// The size that such a line gives. Extensions are passed over, if nothing odd is in them.
 pub(super) fn size(line: &[u8]) -> Result<u64, Violation> {

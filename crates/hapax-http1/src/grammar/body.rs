@@ -1,0 +1,118 @@
+//! Where a body ends, and what of the bytes after a head is its own.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use memchr::memchr;
+
+use super::{Length, Violation, chunk, head, line};
+
+/// Follows one body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Body {
+    place: Place,
+    /// What lines of trailers may still take.
+    trailers: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// So many bytes of a counted body are still to come.
+    Counted(u64),
+    ChunkSize,
+    ChunkData(u64),
+    ChunkEnd,
+    Trailers,
+    Over,
+}
+
+impl Body {
+    /// `trailers`: how many bytes of them are listened to.
+    #[must_use]
+    pub const fn new(length: Length, trailers: usize) -> Self {
+        let place = match length {
+            Length::Counted(0) => Place::Over,
+            Length::Counted(length) => Place::Counted(length),
+            Length::Chunked => Place::ChunkSize,
+        };
+        Self { place, trailers }
+    }
+
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.place == Place::Over
+    }
+
+    /// How much is certain to come.
+    #[must_use]
+    pub const fn least(&self) -> u64 {
+        match self.place {
+            Place::Counted(left) | Place::ChunkData(left) => left,
+            Place::ChunkSize | Place::ChunkEnd | Place::Trailers | Place::Over => 0,
+        }
+    }
+
+    /// The next piece among what was read. None: there is no more of it yet, or at all.
+    pub fn next(&mut self, read: &mut BytesMut) -> Result<Option<Bytes>, Violation> {
+        loop {
+            match self.place {
+                Place::Over => return Ok(None),
+                Place::Counted(_) | Place::ChunkData(_) if read.is_empty() => return Ok(None),
+                Place::Counted(left) => {
+                    let piece = up_to(read, left);
+                    let left = left - piece.len() as u64;
+                    self.place = if left == 0 { Place::Over } else { Place::Counted(left) };
+                    return Ok(Some(piece));
+                }
+                Place::ChunkData(left) => {
+                    let piece = up_to(read, left);
+                    let left = left - piece.len() as u64;
+                    self.place = if left == 0 { Place::ChunkEnd } else { Place::ChunkData(left) };
+                    return Ok(Some(piece));
+                }
+                Place::ChunkSize | Place::ChunkEnd | Place::Trailers => {
+                    let Some(end) = memchr(b'\n', read) else {
+                        return if read.len() > self.longest() { Err(Violation::TooLong) } else { Ok(None) };
+                    };
+                    if end > self.longest() {
+                        return Err(Violation::TooLong);
+                    }
+                    let line = line::without_cr(read.get(..end).unwrap_or_default())?;
+                    self.place = self.after(line)?;
+                    if self.place == Place::Trailers {
+                        self.trailers = self.trailers.saturating_sub(end + 1);
+                    }
+                    read.advance(end + 1);
+                }
+            }
+        }
+    }
+
+    /// How long a line may be here.
+    const fn longest(&self) -> usize {
+        match self.place {
+            Place::Trailers => self.trailers,
+            Place::ChunkSize | Place::ChunkEnd | Place::Counted(_) | Place::ChunkData(_) | Place::Over => {
+                chunk::LONGEST
+            }
+        }
+    }
+
+    fn after(&self, line: &[u8]) -> Result<Place, Violation> {
+        match self.place {
+            Place::ChunkSize => Ok(match chunk::size(line)? {
+                0 => Place::Trailers,
+                size => Place::ChunkData(size),
+            }),
+            Place::ChunkEnd if line.is_empty() => Ok(Place::ChunkSize),
+            Place::ChunkEnd => Err(Violation::Chunk),
+            Place::Trailers if line.is_empty() => Ok(Place::Over),
+            Place::Trailers => head::trailer(line).map(|()| Place::Trailers),
+            // Their bytes are counted, not split into lines.
+            same @ (Place::Counted(_) | Place::ChunkData(_) | Place::Over) => Ok(same),
+        }
+    }
+}
+
+fn up_to(read: &mut BytesMut, most: u64) -> Bytes {
+    let length = usize::try_from(most).map_or(read.len(), |most| most.min(read.len()));
+    read.split_to(length).freeze()
+}

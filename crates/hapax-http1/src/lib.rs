@@ -1,0 +1,24 @@
+//! HTTP/1.1 connections, served: what clients say is read strictly, within limits, and answered in few instructions.
+//!
+//! A gateway that guards keys must read a request in the one way in which everybody behind it does, and may not be held by
+//! whoever is slow. Both are properties of the reading itself, so they are kept here, where the bytes are, and not by something that
+//! looks over another reader's shoulder. One connection is one task: head, service, answer and the next head follow each other in it,
+//! and a request that came whole costs one read, one write, and no message from one part to another.
+//!
+//! What is read: [`grammar`]. What a request's body is while it comes: [`Incoming`]. What one connection does: [`serve`].
+
+mod answer;
+mod connection;
+mod date;
+mod deadline;
+pub mod grammar;
+mod incoming;
+mod limits;
+mod outflow;
+mod stop;
+mod wire;
+
+pub use connection::{Ahead, serve};
+pub use deadline::Deadline;
+pub use incoming::{Incoming, Lost};
+pub use limits::{Limits, Manners, Rest};

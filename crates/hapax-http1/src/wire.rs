@@ -1,0 +1,162 @@
+//! A socket whose other side may be slow, but not for ever.
+
+use std::{
+    future::Future,
+    io::{self, IoSlice},
+    pin::{Pin, pin},
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf},
+    time::Instant,
+};
+
+use crate::{deadline::Deadline, limits::Limits};
+
+/// So much is made room for before anything is read. Most requests fit.
+const LEAST_ROOM: usize = 4 * 1024;
+/// The most that is read at once of what is known to come.
+const MOST_ROOM: usize = 64 * 1024;
+/// A piece up to this is copied behind what else is written, and goes out with it.
+const COPIED: usize = 16 * 1024;
+/// What is kept at hand for the next answer.
+const KEPT: usize = 16 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Wire<IO> {
+    io: IO,
+    /// What was read and belongs to nobody yet.
+    pub(crate) read: BytesMut,
+    /// The other side has said all it will say.
+    pub(crate) is_over: bool,
+    /// What is to be written: first this, then the piece that is too long to be copied, then what comes after it.
+    pub(crate) out: BytesMut,
+    long: Bytes,
+    after: &'static [u8],
+    writing: Deadline,
+    /// Since when the client owes us reading, and how much it has read since.
+    stalled: Option<(Instant, u64)>,
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
+    pub(crate) fn new(io: IO, ahead: &[u8]) -> Self {
+        Self {
+            io,
+            read: BytesMut::from(ahead),
+            is_over: false,
+            out: BytesMut::new(),
+            long: Bytes::new(),
+            after: b"",
+            writing: Deadline::default(),
+            stalled: None,
+        }
+    }
+
+    /// Reads what there is. 0: nothing will come any more. `expected`: how much is known to come.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, expected: u64) -> Poll<io::Result<usize>> {
+        let expected = usize::try_from(expected).map_or(MOST_ROOM, |expected| expected.min(MOST_ROOM));
+        let room = expected.max(LEAST_ROOM);
+        // Whatever was read before is mostly let go by now, and its place is taken again.
+        if self.read.capacity() - self.read.len() < room.min(LEAST_ROOM / 2).max(expected) {
+            self.read.reserve(room);
+        }
+        let count = ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?;
+        self.is_over |= count == 0;
+        Poll::Ready(Ok(count))
+    }
+
+    /// Puts a piece behind what is to be written, and what comes after it.
+    pub(crate) fn put(&mut self, piece: Bytes, after: &'static [u8]) {
+        if piece.len() <= COPIED {
+            self.out.extend_from_slice(&piece);
+            self.out.extend_from_slice(after);
+        } else {
+            self.long = piece;
+            self.after = after;
+        }
+    }
+
+    /// Whether another piece may be put.
+    pub(crate) fn has_room(&self) -> bool {
+        self.long.is_empty() && self.out.len() < COPIED
+    }
+
+    /// Until all is with the system, or the other side has not taken enough of it for too long.
+    pub(crate) fn poll_written(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<io::Result<()>> {
+        loop {
+            let wrote = match (self.out.is_empty(), self.long.is_empty()) {
+                (true, true) => break,
+                (false, true) => Pin::new(&mut self.io).poll_write(cx, &self.out),
+                (true, false) => Pin::new(&mut self.io).poll_write(cx, &self.long),
+                (false, false) => {
+                    let both = [IoSlice::new(&self.out), IoSlice::new(&self.long)];
+                    Pin::new(&mut self.io).poll_write_vectored(cx, &both)
+                }
+            };
+            match wrote {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => self.wrote(count, limits),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return self.unread(cx, limits).map(Err),
+            }
+        }
+        match Pin::new(&mut self.io).poll_flush(cx) {
+            Poll::Ready(flushed) => {
+                // All is written: nothing is owed any more.
+                self.stalled = None;
+                if self.out.capacity() > KEPT {
+                    self.out = BytesMut::new();
+                }
+                Poll::Ready(flushed)
+            }
+            Poll::Pending => self.unread(cx, limits).map(Err),
+        }
+    }
+
+    fn wrote(&mut self, count: usize, limits: &Limits) {
+        let short = count.min(self.out.len());
+        if short == self.out.len() {
+            // Its place is taken again by the next answer.
+            self.out.clear();
+        } else {
+            self.out.advance(short);
+        }
+        if count > short {
+            self.long.advance(count - short);
+            if self.long.is_empty() {
+                self.out.extend_from_slice(self.after);
+            }
+        }
+        if let Some((_, read)) = &mut self.stalled {
+            *read += count as u64;
+            if *read >= limits.least_read {
+                self.stalled = None;
+            }
+        }
+    }
+
+    /// The client does not read. Only real reading gives it more time.
+    fn unread(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<io::Error> {
+        let (since, _) = *self.stalled.get_or_insert_with(|| (Instant::now(), 0));
+        ready!(self.writing.poll(cx, since + limits.reader));
+        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client read nothing for too long"))
+    }
+
+    /// Says that no more comes from here.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.io).poll_shutdown(cx) {
+            Poll::Pending => self.unread(cx, limits).map(Err),
+            ready @ Poll::Ready(_) => ready,
+        }
+    }
+
+    /// Reads and lets go. 0: nothing will come any more.
+    pub(crate) fn poll_read_away(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut nowhere = [0; 8 * 1024];
+        let mut nowhere = ReadBuf::new(&mut nowhere);
+        ready!(Pin::new(&mut self.io).poll_read(cx, &mut nowhere))?;
+        Poll::Ready(Ok(nowhere.filled().len()))
+    }
+}
