@@ -1,6 +1,5 @@
 //! The head of an answer, and how its body is delimited.
 
-use bytes::BytesMut;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header, response};
 use http_body::SizeHint;
 
@@ -39,7 +38,7 @@ impl Asked {
 }
 
 /// Writes the head. Also says whether the connection is of use afterwards.
-pub(crate) fn begin(out: &mut BytesMut, head: &response::Parts, body: &SizeHint, asked: Asked) -> (Framing, bool) {
+pub(crate) fn begin(out: &mut Vec<u8>, head: &response::Parts, body: &SizeHint, asked: Asked) -> (Framing, bool) {
     let said = head.headers.get(header::CONTENT_LENGTH).and_then(number);
     let framing = framing(head.status, body.exact().or(said), asked);
     let keeps = asked.keeps && framing != Framing::Closing && !closes(&head.headers);
@@ -102,27 +101,27 @@ fn number(value: &HeaderValue) -> Option<u64> {
     value.to_str().ok()?.parse().ok()
 }
 
-fn line(out: &mut BytesMut, name: &str, value: &[u8]) {
+fn line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
 
-fn counted(out: &mut BytesMut, length: u64) {
+fn counted(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"content-length: ");
     digits(out, length, 10);
     out.extend_from_slice(b"\r\n");
 }
 
 /// The line before a chunk.
-pub(crate) fn chunk(out: &mut BytesMut, length: usize) {
+pub(crate) fn chunk(out: &mut Vec<u8>, length: usize) {
     digits(out, length as u64, 16);
     out.extend_from_slice(b"\r\n");
 }
 
 /// The end of a body in chunks, with those trailers that the head has announced to somebody who takes them.
-pub(crate) fn last_chunk(out: &mut BytesMut, trailers: Option<(&HeaderMap, &Announced)>) {
+pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: Option<(&HeaderMap, &Announced)>) {
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers.iter().flat_map(|(trailers, _)| *trailers) {
         if trailers.is_some_and(|(_, announced)| announced.has(name.as_str())) {
@@ -156,7 +155,7 @@ impl Announced {
     }
 }
 
-fn digits(out: &mut BytesMut, mut number: u64, base: u64) {
+fn digits(out: &mut Vec<u8>, mut number: u64, base: u64) {
     let mut text = [b'0'; 20];
     let mut at = text.len();
     loop {

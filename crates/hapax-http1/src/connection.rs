@@ -230,7 +230,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
                 Err(violation) => return self.lose(Lost::Malformed(violation)),
             }
             if std::mem::take(&mut feed.expects) {
-                self.wire.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                self.wire.out().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                 ready!(self.wire.poll_written(cx, &self.manners.limits))?;
             }
             let least = feed.body.least();
@@ -312,7 +312,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
         B: Body<Data = Bytes> + Unpin,
     {
         let (head, body) = response.into_parts();
-        let (framing, keeps) = answer::begin(&mut self.wire.out, &head, &body.size_hint(), asked);
+        let (framing, keeps) = answer::begin(self.wire.out(), &head, &body.size_hint(), asked);
         let announced = Announced::in_head(&head.headers, asked);
         drop(head);
         let mut outflow = Outflow::new(body, framing, announced);
@@ -344,7 +344,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
     async fn refuse(&mut self, violation: Violation) -> io::Result<()> {
         self.unheard = true;
         let (head, body) = (self.manners.refuse)(violation).into_parts();
-        answer::begin(&mut self.wire.out, &head, &SizeHint::with_exact(body.len() as u64), Asked::LAST);
+        answer::begin(self.wire.out(), &head, &SizeHint::with_exact(body.len() as u64), Asked::LAST);
         self.wire.put(body, b"");
         poll_fn(|cx| self.wire.poll_written(cx, &self.manners.limits)).await
     }

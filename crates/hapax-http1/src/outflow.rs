@@ -93,7 +93,7 @@ impl<B: Body<Data = Bytes> + Unpin> Outflow<B> {
                 }
             },
             Framing::Chunked => {
-                answer::chunk(&mut wire.out, piece.len());
+                answer::chunk(wire.out(), piece.len());
                 wire.put(piece, b"\r\n");
             }
             Framing::Closing => wire.put(piece, b""),
@@ -109,7 +109,7 @@ impl<B: Body<Data = Bytes> + Unpin> Outflow<B> {
         match self.framing {
             // It is shorter than it said.
             Framing::Counted(_) => return self.break_off(),
-            Framing::Chunked => answer::last_chunk(&mut wire.out, trailers.zip(self.announced.as_ref())),
+            Framing::Chunked => answer::last_chunk(wire.out(), trailers.zip(self.announced.as_ref())),
             Framing::None | Framing::Closing => {}
         }
         self.framing = Framing::None;

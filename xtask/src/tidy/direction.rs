@@ -39,6 +39,7 @@ const ROLES: &[Role] = &[
         layer: 3,
         never: &["axum", "hapax-ledger", "hapax-redis", "hapax-postgres", "hapax-nats"],
     },
+    Role { name: "hapax-http1", layer: 3, never: &["hyper", "axum", "hapax-core", "hapax-engine"] },
     Role { name: "hapax-queue", layer: 3, never: HTTP },
     Role { name: "hapax-jetstream", layer: 3, never: STORES },
     Role { name: "hapax-client", layer: 3, never: &["hapax-server", "hapax-engine"] },
