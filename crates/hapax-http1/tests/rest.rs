@@ -1,0 +1,95 @@
+//! What a request still has to say when its answer is there.
+
+use crate::support::{Client, Server, echo, full, millis, patient};
+use tokio::time::sleep;
+
+/// What is sent before its turn, and is more than anything on its way has room for.
+const MUCH: usize = 4 * 1024 * 1024;
+
+fn post(path: &str, length: usize) -> String {
+    format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n")
+}
+
+/// A client with a pool sends the head, then the body. Refused by its head alone, it lost its connection over some bytes.
+#[tokio::test]
+async fn a_short_rest_is_read_away_and_the_connection_lives_on() {
+    let server = Server::start(patient(), |request| async move { full(request.uri().path().to_owned()) });
+    let mut client = Client::to(&server).await;
+    for _ in 0..3 {
+        client.send(post("/counted", 4_000)).await;
+        client.send_slowly([&[b'x'; 1_000][..], &[b'x'; 3_000]]).await;
+        let answer = client.answer().await;
+        assert_eq!(answer.text(), "/counted");
+        assert!(!answer.says("connection: close"));
+        client.send("POST /chunked HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        client.send_slowly([&b"5\r\nhel"[..], b"lo\r\n0\r\n", b"X: y\r\n\r\n"]).await;
+        assert_eq!(client.answer().await.text(), "/chunked");
+    }
+}
+
+/// A server that answers and closes while its client is still sending has the answer taken back by a reset: the client knows that
+/// something broke, and not that it was refused.
+#[tokio::test]
+async fn who_is_still_sending_reads_the_whole_refusal() {
+    let refusal = "no".repeat(30_000);
+    let words = refusal.clone();
+    let server = Server::start(patient(), move |_| {
+        let words = words.clone();
+        async { full(words) }
+    });
+    let mut client = Client::to(&server).await;
+    client.send(post("/upload", 1 << 30)).await;
+    for _ in 0..20 {
+        client.send("x".repeat(16 * 1024)).await;
+        sleep(millis(10)).await;
+    }
+    let answer = client.answer().await;
+    assert!(answer.says("connection: close"));
+    assert_eq!(answer.text(), refusal);
+    client.finish().await;
+    assert!(client.read_out().await.is_empty());
+}
+
+/// A body that is read after its answer began: what is said comes back while more of it is still to be said.
+#[tokio::test]
+async fn an_echo_answers_while_it_listens() {
+    let server = Server::start(patient(), |request| async { echo(request) });
+    let mut client = Client::to(&server).await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    client.head().await;
+    for word in ["one", "two", "six"] {
+        let chunk = format!("3\r\n{word}\r\n");
+        client.send(&chunk).await;
+        assert_eq!(client.take(chunk.len()).await, chunk.as_bytes());
+    }
+    client.send("0\r\n\r\n").await;
+    assert_eq!(client.take(5).await, b"0\r\n\r\n");
+    // And what it has of a length it knows.
+    client.send(post("/", 6)).await;
+    assert_eq!(client.head().await.value("content-length"), Some("6"));
+    for word in ["one", "two"] {
+        client.send(word).await;
+        assert_eq!(client.take(3).await, word.as_bytes());
+    }
+    client.send(post("/", 5) + "hello").await;
+    assert_eq!(client.answer().await.text(), "hello");
+}
+
+/// Who sends much before it reads anything, and who is read from slowly, wait for each other only as long as there is room.
+#[tokio::test]
+async fn a_long_echo_goes_in_both_directions_at_once() {
+    let server = Server::start(patient(), |request| async { echo(request) });
+    let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let (from, mut to) = stream.into_split();
+    let text: Vec<u8> = (0..MUCH).map(|at| (at % 251) as u8).collect();
+    let said = text.clone();
+    let sending = tokio::spawn(async move {
+        use tokio::io::AsyncWriteExt as _;
+        to.write_all(post("/", MUCH).as_bytes()).await.unwrap();
+        to.write_all(&said).await.unwrap();
+        to
+    });
+    let mut client = Client::over(tokio::io::join(from, tokio::io::sink()));
+    assert!(client.answer().await.body == text);
+    drop(sending.await.unwrap());
+}

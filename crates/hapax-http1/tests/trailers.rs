@@ -1,0 +1,39 @@
+//! What comes after an answer's last chunk.
+
+use crate::support::{Client, Pieces, Server, patient};
+use http::{HeaderMap, HeaderValue};
+use http_body::Frame;
+
+fn server() -> Server {
+    Server::start(patient(), |_| async {
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-sum", HeaderValue::from_static("12"));
+        trailers.insert("x-other", HeaderValue::from_static("13"));
+        trailers.insert("x-secret", HeaderValue::from_static("14"));
+        let mut answer = Pieces::of(["hello"]).then(Ok(Frame::trailers(trailers))).answer();
+        answer.headers_mut().append("trailer", HeaderValue::from_static("X-Sum , x-others"));
+        answer.headers_mut().append("trailer", HeaderValue::from_static("x-other"));
+        answer
+    })
+}
+
+/// A client that never said it takes trailers may take them for headers it trusts, or for the next answer.
+#[tokio::test]
+async fn trailers_pass_when_announced_and_asked_for() {
+    let server = server();
+    let mut client = Client::to(&server).await;
+    for (lines, passed) in [
+        ("TE: trailers\r\n", &["x-sum: 12", "x-other: 13"][..]),
+        ("TE: gzip, Trailers\r\n", &["x-sum: 12", "x-other: 13"]),
+        ("", &[]),
+        ("TE: gzip\r\n", &[]),
+    ] {
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n")).await;
+        let answer = client.answer().await;
+        assert_eq!(
+            (answer.text(), &answer.trailers[..]),
+            ("hello", &passed.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()[..]),
+            "{lines:?}"
+        );
+    }
+}
