@@ -129,6 +129,8 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
             asked.keeps &= self.is_heard().await;
             let keeps = self.send(response, asked).await?;
             self.unheard |= self.feed.take().is_some();
+            // Whatever was waited for belonged to this request.
+            self.since = None;
             if !keeps || self.unheard {
                 return Ok(());
             }

@@ -1,7 +1,9 @@
 //! What a request still has to say when its answer is there.
 
-use crate::support::{Client, Server, echo, full, millis, patient};
-use tokio::time::sleep;
+use std::time::Duration;
+
+use crate::support::{Client, Server, echo, full, millis, patient, whole, with};
+use tokio::time::{sleep, timeout};
 
 /// What is sent before its turn, and is more than anything on its way has room for.
 const MUCH: usize = 4 * 1024 * 1024;
@@ -92,4 +94,23 @@ async fn a_long_echo_goes_in_both_directions_at_once() {
     let mut client = Client::over(tokio::io::join(from, tokio::io::sink()));
     assert!(client.answer().await.body == text);
     drop(sending.await.unwrap());
+}
+
+/// The body of a refused request came late, after a long wait for it. That wait is over: the connection is a fresh one, and whoever
+/// pauses on it for less than it may is not cut off.
+#[tokio::test]
+async fn a_wait_for_a_body_that_was_given_up_is_not_held_against_the_next_request() {
+    let idle = Duration::from_secs(1);
+    let server = Server::start(with(|limits| limits.idle = idle), move |request| async move {
+        let read = timeout(idle + millis(200), whole(request.into_body())).await;
+        full(if read.is_ok() { "heard" } else { "given up" })
+    });
+    let mut client = Client::to(&server).await;
+    client.send(post("/", 5)).await;
+    sleep(idle + millis(400)).await;
+    client.send("hello").await;
+    assert_eq!(client.answer().await.text(), "given up");
+    sleep(millis(200)).await;
+    client.send(post("/", 5) + "hello").await;
+    assert_eq!(client.answer().await.text(), "heard");
 }
