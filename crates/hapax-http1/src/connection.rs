@@ -73,6 +73,8 @@ struct Feed {
     slot: Slot,
     /// It waits to be asked.
     expects: bool,
+    /// It is being asked: there was no room to say all of that yet.
+    asking: bool,
 }
 
 impl Drop for Feed {
@@ -192,7 +194,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
         let (incoming, slot) = Incoming::coming(head.length);
         // Who has begun to send does not wait any more.
         let expects = head.expects && self.wire.read.is_empty();
-        self.feed = Some(Feed { body, slot, expects });
+        self.feed = Some(Feed { body, slot, expects, asking: false });
         head.request.map(|()| incoming)
     }
 
@@ -233,7 +235,11 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
             }
             if std::mem::take(&mut feed.expects) {
                 self.wire.out().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                feed.asking = true;
+            }
+            if feed.asking {
                 ready!(self.wire.poll_written(cx, &self.manners.limits))?;
+                feed.asking = false;
             }
             let least = feed.body.least();
             if self.wire.is_over {
@@ -278,7 +284,11 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
             None => return !self.unheard,
             // It is not asked for its body any more: it would be sent for nothing.
             Some(feed) if feed.expects => (feed.expects, self.unheard) = (false, true),
-            Some(feed) if !feed.slot.is_forsaken() => return true,
+            Some(feed) if !feed.slot.is_forsaken() => {
+                // The rest of the asking goes out with the answer, and nothing waits for it.
+                feed.asking = false;
+                return true;
+            }
             Some(_) => {
                 let (mut left, end) = (self.limits().rest.bytes, Instant::now() + self.limits().rest.time);
                 self.unheard = !poll_fn(|cx| self.poll_drained(cx, &mut left, end)).await;

@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::support::{Client, Log, Server, empty, full, millis, patient, whole};
-use tokio::sync::Notify;
+use crate::support::{Client, LONG, Log, Server, empty, full, millis, patient, whole};
+use hapax_http1::{Ahead, serve};
+use tokio::{
+    io::duplex,
+    sync::{Notify, watch},
+    time::{sleep, timeout},
+};
 
 const ASKS: &str = "POST /pay HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
 const GO_ON: &str = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -61,5 +66,32 @@ async fn who_has_begun_to_send_is_not_asked() {
     client.send("llo").await;
     assert_eq!(client.answer().await.text(), "hello");
     client.send(format!("{ASKS}hello")).await;
+    assert_eq!(client.answer().await.text(), "hello");
+}
+
+/// The answer before it fills the way to the client to its last byte. The word to go on has to wait, and must not be forgotten:
+/// each side would wait for the other until the request is given up.
+#[tokio::test]
+async fn the_word_to_go_on_is_not_lost_when_there_is_no_room_for_it() {
+    const ROOM: usize = 64;
+    let service = |request: http::Request<_>| async move {
+        let body = whole(request.into_body()).await.unwrap();
+        if body.is_empty() { full("x".repeat(1_000)) } else { full(body) }
+    };
+    let (near, far) = duplex(ROOM);
+    let mut client = Client::over(near);
+    let (_stop, stopping) = watch::channel(false);
+    tokio::spawn(async move { serve(far, Ahead::default(), &patient(), stopping, service).await });
+
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.head().await;
+    // Of the answer exactly as much is left as there is room for.
+    client.take(1_000 - ROOM).await;
+    client.send(ASKS).await;
+    sleep(millis(100)).await;
+    client.take(ROOM).await;
+    let go_on = timeout(LONG / 4, client.take(GO_ON.len())).await.expect("it is told to go on");
+    assert_eq!(go_on, GO_ON.as_bytes());
+    client.send("hello").await;
     assert_eq!(client.answer().await.text(), "hello");
 }
