@@ -133,6 +133,10 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
             self.unheard |= self.feed.take().is_some();
             // Whatever was waited for belonged to this request.
             self.since = None;
+            if !keeps {
+                // Who has sent more already must not have its answer taken back for it.
+                self.unheard |= !self.wire.read.is_empty();
+            }
             if !keeps || self.unheard {
                 return Ok(());
             }

@@ -52,6 +52,21 @@ async fn who_is_still_sending_reads_the_whole_refusal() {
     assert!(client.read_out().await.is_empty());
 }
 
+/// The same for somebody whose next requests are on their way when it is told that this was the last.
+#[tokio::test]
+async fn requests_behind_the_last_one_do_not_take_back_its_answer() {
+    let server = Server::start(patient(), |_| async { full("last".repeat(15_000)) });
+    let mut client = Client::to(&server).await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    client.send("GET /next HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5_000)).await;
+    sleep(millis(100)).await;
+    let answer = client.answer().await;
+    assert!(answer.says("connection: close"));
+    assert_eq!(answer.text(), "last".repeat(15_000));
+    client.finish().await;
+    assert!(client.read_out().await.is_empty());
+}
+
 /// A body that is read after its answer began: what is said comes back while more of it is still to be said.
 #[tokio::test]
 async fn an_echo_answers_while_it_listens() {
