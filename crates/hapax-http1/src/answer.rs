@@ -59,7 +59,7 @@ pub(crate) fn begin(out: &mut Vec<u8>, head: &response::Parts, body: &SizeHint, 
         Framing::Counted(length) => counted(out, length),
         Framing::Chunked => line(out, "transfer-encoding", b"chunked"),
         // What would have come, where that is known.
-        Framing::None if asked.for_head || head.status == StatusCode::NOT_MODIFIED => {
+        Framing::None if asked.for_head && !is_bodiless(head.status) || head.status == StatusCode::NOT_MODIFIED => {
             if let Some(length) = said.or_else(|| body.exact().filter(|length| *length > 0)) {
                 counted(out, length);
             }
@@ -77,10 +77,7 @@ pub(crate) fn begin(out: &mut Vec<u8>, head: &response::Parts, body: &SizeHint, 
 }
 
 fn framing(status: StatusCode, length: Option<u64>, asked: Asked) -> Framing {
-    if asked.for_head
-        || status.is_informational()
-        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
-    {
+    if asked.for_head || is_bodiless(status) || status == StatusCode::NOT_MODIFIED {
         return Framing::None;
     }
     match length {
@@ -88,6 +85,11 @@ fn framing(status: StatusCode, length: Option<u64>, asked: Asked) -> Framing {
         None if asked.version == Version::HTTP_11 => Framing::Chunked,
         None => Framing::Closing,
     }
+}
+
+/// It has no body whatever is asked, and so no length to speak of.
+fn is_bodiless(status: StatusCode) -> bool {
+    status.is_informational() || status == StatusCode::NO_CONTENT
 }
 
 fn closes(headers: &HeaderMap) -> bool {

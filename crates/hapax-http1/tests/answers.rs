@@ -41,6 +41,7 @@ async fn answers_without_a_body_have_none_and_say_the_right_length() {
         ("HEAD", "/five", 200, Some("5")),
         ("HEAD", "/said", 200, Some("7")),
         ("HEAD", "/unknown", 200, None),
+        ("HEAD", "/204-said", 204, None),
         ("HEAD", "/304", 304, Some("5")),
         ("GET", "/204", 204, None),
         ("GET", "/204-said", 204, None),
