@@ -41,7 +41,8 @@ impl Asked {
 pub(crate) fn begin(out: &mut Vec<u8>, head: &response::Parts, body: &SizeHint, asked: Asked) -> (Framing, bool) {
     let said = head.headers.get(header::CONTENT_LENGTH).and_then(number);
     let framing = framing(head.status, body.exact().or(said), asked);
-    let keeps = asked.keeps && framing != Framing::Closing && !closes(&head.headers);
+    // What follows an interim answer is taken for the answer itself, so nothing may.
+    let keeps = asked.keeps && framing != Framing::Closing && !head.status.is_informational() && !closes(&head.headers);
     out.reserve(256 + head.headers.len() * 48);
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status.as_str().as_bytes());

@@ -27,6 +27,7 @@ fn server() -> Server {
             "/204-said" => said(empty(204), "5"),
             "/304" => said(empty(304), "5"),
             "/304-unsaid" => with_status(full("hello"), 304),
+            "/interim" => empty(103),
             _ => empty(404),
         }
     })
@@ -94,4 +95,15 @@ async fn an_answer_of_unknown_length_ends_with_the_connection_for_old_clients() 
     assert!(answer.says("connection: close"), "{}", answer.head);
     assert_eq!(answer.value("transfer-encoding"), None);
     assert_eq!(client.read_out().await, b"hello");
+}
+
+/// What comes after an interim answer is taken for the final one: the answer to somebody's next request would be.
+#[tokio::test]
+async fn an_interim_answer_is_the_last_of_its_connection() {
+    let server = server();
+    let mut client = Client::to(&server).await;
+    client.send(request("GET", "/interim") + &request("GET", "/five")).await;
+    let answer = client.head().await;
+    assert_eq!((answer.status, answer.says("connection: close")), (103, true));
+    assert!(client.closed().await.is_empty());
 }
