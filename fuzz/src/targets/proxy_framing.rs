@@ -1,13 +1,15 @@
-use hapax_gateway::framing::Framing;
+use bytes::BytesMut;
+use hapax_http1::grammar::{Body, Ending, Head, Violation};
 use hapax_store::Seeded;
+use http::Request;
 
 use super::{Target, must, variant};
 use crate::mutate;
 
-/// A stream of requests, as the gateway's watcher and the server behind it read it.
+/// A stream of requests, as the gateway and the server behind it read it.
 pub(super) const TARGET: Target = Target {
     name: "proxy-framing",
-    about: "any bytes as HTTP/1 requests: cut anywhere they are judged alike, and the server's parser sees the same heads",
+    about: "any bytes as HTTP/1 requests: cut anywhere they are judged alike, and other servers' parser sees the same requests",
     words: &[
         b"\r\n",
         b"\r\n\r\n",
@@ -64,67 +66,168 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// Where each head ends, how much may be passed on, and the reason if that is not all.
-fn judged(input: &[u8], step: usize) -> (Vec<usize>, usize, Option<u64>) {
-    let mut framing = Framing::default();
-    let (mut heads, mut passed) = (Vec::new(), 0);
-    for piece in input.chunks(step.max(1)) {
-        let before = framing.requests();
-        match framing.see(piece) {
-            Ok(()) => passed += piece.len(),
-            Err((more, violation)) => return (heads, passed + more, Some(variant(&violation))),
-        }
-        // Byte by byte this is the very place.
-        heads.extend((before..framing.requests()).map(|_| passed));
+/// So long may a head be, and so many lines have. Inputs are short: limits that they never meet would not be tried.
+const MOST_BYTES: usize = 512;
+const MOST_HEADERS: usize = 12;
+
+/// One request, as far as there is one, and where in the stream it stands.
+#[derive(Debug)]
+struct Asked {
+    request: Request<()>,
+    start: usize,
+    head_end: usize,
+    body: Vec<u8>,
+    /// Where the next begins. None: there is no end of it yet.
+    end: Option<usize>,
+}
+
+impl Asked {
+    fn is_like(&self, other: &Self) -> bool {
+        let line =
+            |asked: &Self| (asked.request.method().clone(), asked.request.uri().clone(), asked.request.version());
+        let places = |asked: &Self| (asked.start, asked.head_end, asked.end);
+        line(self) == line(other)
+            && places(self) == places(other)
+            && self.request.headers() == other.request.headers()
+            && self.body == other.body
     }
-    (heads, passed, None)
+}
+
+/// The requests in a stream that comes in pieces of so many bytes, and why nothing more of it is read.
+fn judged(input: &[u8], step: usize) -> (Vec<Asked>, Option<Violation>) {
+    let mut asked = Vec::new();
+    let refused = read(input, step, &mut asked).err();
+    (asked, refused)
+}
+
+fn read(input: &[u8], step: usize, asked: &mut Vec<Asked>) -> Result<(), Violation> {
+    let (mut read, mut came) = (BytesMut::new(), 0);
+    let mut pieces = input.chunks(step.max(1));
+    loop {
+        let mut ending = Ending::default();
+        let bytes = loop {
+            match ending.find_next(&mut read, MOST_BYTES)? {
+                Some(bytes) => break bytes,
+                None => match pieces.next() {
+                    Some(piece) => (came, _) = (came + piece.len(), read.extend_from_slice(piece)),
+                    None => return Ok(()),
+                },
+            }
+        };
+        let head = Head::read(&bytes, MOST_HEADERS)?;
+        let head_end = came - read.len();
+        let (start, mut follows) = (head_end - bytes.len(), Body::new(head.length, MOST_BYTES));
+        asked.push(Asked { request: head.request, start, head_end, body: Vec::new(), end: None });
+        let Some(present) = asked.last_mut() else { return Ok(()) };
+        while !follows.is_over() {
+            match follows.next(&mut read)? {
+                Some(piece) => present.body.extend_from_slice(&piece),
+                None if follows.is_over() => {}
+                None => match pieces.next() {
+                    Some(piece) => (came, _) = (came + piece.len(), read.extend_from_slice(piece)),
+                    None => return Ok(()),
+                },
+            }
+        }
+        present.end = Some(came - read.len());
+    }
 }
 
 fn run(input: &[u8]) -> Result<u64, String> {
-    let (heads, passed, refused) = judged(input, 1);
+    let (asked, refused) = judged(input, 1);
     for step in [2, 7, 64, input.len()] {
-        let (others, _, verdict) = judged(input, step);
+        let (others, verdict) = judged(input, step);
         // The reason may differ where a line is too long; whether it is refused may not.
-        must(verdict.is_some() == refused.is_some(), || format!("cut by {step} it is judged otherwise"))?;
-        must(refused.is_some() || others.len() == heads.len(), || format!("cut by {step} there are other heads"))?;
+        must(verdict.is_some() == refused.is_some(), || format!("cut by {step} it is judged otherwise: {verdict:?}"))?;
+        let alike = asked.len() == others.len() && asked.iter().zip(&others).all(|(one, other)| one.is_like(other));
+        must(alike, || format!("cut by {step} there are other requests: {others:?} instead of {asked:?}"))?;
     }
-    let open = input.get(..passed).unwrap_or_default();
-    let first = heads.first().and_then(|end| open.get(..*end)).unwrap_or_default();
-    must(!first.contains(&0), || "a NUL got into the first head".to_owned())?;
-    // The server's own parser, over what it would get to see.
     let mut at = 0;
-    for (number, end) in heads.iter().enumerate() {
-        let mut headers = vec![httparse::EMPTY_HEADER; 1_100];
-        let mut request = httparse::Request::new(&mut headers);
-        let Ok(httparse::Status::Complete(length)) = request.parse(open.get(at..).unwrap_or_default()) else {
-            // Refusing more than we do is the server's right; nothing after it is read.
-            return Ok(1_000 + number as u64);
-        };
-        must(at + length == *end, || format!("head {number} ends at {end}, and for the server at {}", at + length))?;
-        let named = |name: &str| -> Vec<&[u8]> {
-            let found = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
-            found.map(|header| header.value).collect()
-        };
-        let chunked = named("transfer-encoding").len();
-        let lengths = named("content-length");
-        must(chunked + lengths.len() <= 1, || format!("head {number} has more than one length"))?;
-        at = *end;
-        if chunked == 1 {
-            match after_chunks(open, at) {
-                Some(next) => at = next,
-                None => return Ok(2_000 + number as u64),
-            }
-        } else if let Some(value) = lengths.first() {
-            let text = String::from_utf8_lossy(value);
-            let length: usize = text.trim().parse().map_err(|_| format!("`{text}` was taken for a length"))?;
-            at = at.saturating_add(length);
+    for (number, one) in asked.iter().enumerate() {
+        // Nothing but one empty line is passed over between them.
+        let between = input.get(at..one.start).unwrap_or_default();
+        must(between.is_empty() || between == b"\r\n", || format!("{between:?} before request {number}"))?;
+        match seen_elsewhere(input, one).map_err(|why| format!("request {number}: {why}"))? {
+            Elsewhere::Same => {}
+            // Refusing more than we do is another server's right; nothing after it is read.
+            Elsewhere::Refused => return Ok(1_000 + number as u64),
+        }
+        match one.end {
+            Some(end) => at = end,
+            None => return Ok(2_000 + number as u64),
         }
     }
-    Ok(refused.unwrap_or(heads.len() as u64))
+    Ok(refused.map_or(asked.len() as u64, |violation| variant(&violation)))
 }
 
-/// Where the server would look for the next head; none: the body is not all there.
-fn after_chunks(bytes: &[u8], mut at: usize) -> Option<usize> {
+enum Elsewhere {
+    Same,
+    Refused,
+}
+
+/// What the parser of other servers makes of the same bytes.
+fn seen_elsewhere(input: &[u8], ours: &Asked) -> Result<Elsewhere, String> {
+    let stream = input.get(ours.start..).unwrap_or_default();
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut theirs = httparse::Request::new(&mut headers);
+    let length = match theirs.parse(stream) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Err("elsewhere its head goes on".to_owned()),
+        Err(_) => return Ok(Elsewhere::Refused),
+    };
+    let head_end = ours.start + length;
+    must(head_end == ours.head_end, || format!("its head ends at {}, and elsewhere at {head_end}", ours.head_end))?;
+    same_head(&ours.request, &theirs)?;
+    let named = |name: &str| -> Vec<&[u8]> {
+        let found = theirs.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+        found.map(|header| header.value).collect()
+    };
+    let (chunked, lengths) = (named("transfer-encoding").len(), named("content-length"));
+    must(chunked + lengths.len() <= 1, || "it has more than one length".to_owned())?;
+    let (body, end) = if chunked == 1 {
+        match chunks(input, head_end) {
+            Some(found) => found,
+            None => {
+                return must(ours.end.is_none(), || "elsewhere its body goes on".to_owned()).map(|()| Elsewhere::Same);
+            }
+        }
+    } else {
+        let text = lengths.first().map_or_else(|| "0".into(), |value| String::from_utf8_lossy(value));
+        let length: usize = text.trim().parse().map_err(|_| format!("`{text}` was taken for a length"))?;
+        let end = head_end.saturating_add(length);
+        match input.get(head_end..end) {
+            Some(body) => (body.to_vec(), end),
+            None => {
+                return must(ours.end.is_none(), || "elsewhere its body goes on".to_owned()).map(|()| Elsewhere::Same);
+            }
+        }
+    };
+    // Chunks that we refuse others may read; those that we read they read alike.
+    if let Some(ours_end) = ours.end {
+        must(ours_end == end, || format!("it ends at {ours_end}, and elsewhere at {end}"))?;
+        must(ours.body == body, || "elsewhere it has another body".to_owned())?;
+    }
+    Ok(Elsewhere::Same)
+}
+
+fn same_head(ours: &Request<()>, theirs: &httparse::Request<'_, '_>) -> Result<(), String> {
+    must(theirs.method == Some(ours.method().as_str()), || format!("elsewhere its method is {:?}", theirs.method))?;
+    let (path, target) =
+        (theirs.path.unwrap_or_default(), ours.uri().path_and_query().map(http::uri::PathAndQuery::as_str));
+    must(!path.starts_with('/') || target == Some(path), || format!("its target is {target:?}, and elsewhere {path}"))?;
+    must(ours.headers().len() == theirs.headers.len(), || "elsewhere it has other headers".to_owned())?;
+    for name in ours.headers().keys() {
+        let values: Vec<&[u8]> = ours.headers().get_all(name).iter().map(http::HeaderValue::as_bytes).collect();
+        let found = theirs.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name.as_str()));
+        let others: Vec<&[u8]> = found.map(|header| header.value).collect();
+        must(values == others, || format!("{name} is {values:?}, and elsewhere {others:?}"))?;
+    }
+    Ok(())
+}
+
+/// A body in chunks, and where the next head would be looked for; none: it is not all there.
+fn chunks(bytes: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
+    let mut body = Vec::new();
     loop {
         let rest = bytes.get(at..)?;
         let Ok(httparse::Status::Complete((line, size))) = httparse::parse_chunk_size(rest) else { return None };
@@ -136,10 +239,12 @@ fn after_chunks(bytes: &[u8], mut at: usize) -> Option<usize> {
                 let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
                 at += end + 2;
                 if end == 0 {
-                    return Some(at);
+                    return Some((body, at));
                 }
             }
         }
-        at = at.checked_add(usize::try_from(size).ok()?)?.checked_add(2)?;
+        let end = at.checked_add(usize::try_from(size).ok()?)?;
+        body.extend_from_slice(bytes.get(at..end)?);
+        at = end.checked_add(2)?;
     }
 }
