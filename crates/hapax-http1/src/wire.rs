@@ -91,6 +91,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
         if self.out.capacity() == 0 {
             self.out = OUT.take();
         }
+        if self.gone > 0 {
+            // Only behind a slow client; what it has taken would otherwise pile up for as long as there is more to come.
+            self.out.drain(..self.gone);
+            self.gone = 0;
+        }
         &mut self.out
     }
 
@@ -187,5 +192,45 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
         let mut nowhere = ReadBuf::new(&mut nowhere);
         ready!(Pin::new(&mut self.io).poll_read(cx, &mut nowhere))?;
         Poll::Ready(Ok(nowhere.filled().len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+    use crate::limits::Rest;
+
+    /// Somebody reads a long answer a little slower than it comes: some of it is always waiting. What was read by then was kept
+    /// until the last byte was, and an answer without end took memory without end.
+    #[tokio::test]
+    async fn what_a_slow_client_has_read_is_let_go() {
+        const ALWAYS: std::time::Duration = std::time::Duration::from_secs(3_600);
+        let limits = Limits {
+            idle: ALWAYS,
+            head: ALWAYS,
+            body_pause: ALWAYS,
+            reader: ALWAYS,
+            least_read: 1,
+            head_bytes: 1_000,
+            headers: 10,
+            rest: Rest::default(),
+        };
+        let (mut near, far) = duplex(1_000);
+        let mut wire = Wire::new(far, b"");
+        let mut read = [0; 1_000];
+        for _ in 0..2_000 {
+            // Both sides are one task here, which may do only so much at a time.
+            tokio::task::yield_now().await;
+            while wire.has_room() {
+                wire.put(Bytes::from_static(&[7; 900]), b"");
+            }
+            let written = std::future::poll_fn(|cx| Poll::Ready(wire.poll_written(cx, &limits))).await;
+            assert!(written.is_pending());
+            assert!(wire.out.len() < 2 * COPIED, "{} bytes are kept", wire.out.len());
+            near.read_exact(&mut read).await.unwrap();
+            assert_eq!(read, [7; 1_000]);
+        }
     }
 }
