@@ -1,6 +1,6 @@
 //! The head of an answer, and how its body is delimited.
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header, response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header, response};
 use http_body::SizeHint;
 
 use crate::{date, grammar::Head};
@@ -42,7 +42,7 @@ pub(crate) fn begin(out: &mut Vec<u8>, head: &response::Parts, body: &SizeHint, 
     let said = head.headers.get(header::CONTENT_LENGTH).and_then(number);
     let framing = framing(head.status, body.exact().or(said), asked);
     // What follows an interim answer is taken for the answer itself, so nothing may.
-    let keeps = asked.keeps && framing != Framing::Closing && !head.status.is_informational() && !closes(&head.headers);
+    let keeps = asked.keeps && framing != Framing::Closing && !head.status.is_informational();
     out.reserve(256 + head.headers.len() * 48);
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status.as_str().as_bytes());
@@ -93,7 +93,7 @@ fn is_bodiless(status: StatusCode) -> bool {
     status.is_informational() || status == StatusCode::NO_CONTENT
 }
 
-fn closes(headers: &HeaderMap) -> bool {
+pub(crate) fn closes(headers: &HeaderMap) -> bool {
     let named = |value: &HeaderValue| {
         value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"close"))
     };
@@ -127,12 +127,28 @@ pub(crate) fn chunk(out: &mut Vec<u8>, length: usize) {
 pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: Option<(&HeaderMap, &Announced)>) {
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers.iter().flat_map(|(trailers, _)| *trailers) {
-        if trailers.is_some_and(|(_, announced)| announced.has(name.as_str())) {
+        if trailers.is_some_and(|(_, announced)| announced.has(name)) {
             line(out, name.as_str(), value.as_bytes());
         }
     }
     out.extend_from_slice(b"\r\n");
 }
+
+/// What says how an answer is read, routed or kept has to be said before it.
+const ONLY_IN_HEADS: [HeaderName; 12] = [
+    header::AUTHORIZATION,
+    header::CACHE_CONTROL,
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_RANGE,
+    header::CONTENT_TYPE,
+    header::HOST,
+    header::SET_COOKIE,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+];
 
 /// The trailers that an answer's head has announced.
 #[derive(Debug)]
@@ -147,12 +163,15 @@ impl Announced {
         Some(Self(headers.get_all(header::TRAILER).iter().cloned().collect()))
     }
 
-    fn has(&self, name: &str) -> bool {
+    fn has(&self, name: &HeaderName) -> bool {
+        if ONLY_IN_HEADS.contains(name) {
+            return false;
+        }
         let names = |value: &HeaderValue| {
             value
                 .as_bytes()
                 .split(|byte| *byte == b',')
-                .any(|one| one.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
+                .any(|one| one.trim_ascii().eq_ignore_ascii_case(name.as_str().as_bytes()))
         };
         self.0.iter().any(names)
     }

@@ -127,9 +127,11 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
                 let mut answer = pin!(service(self.begun(head)));
                 poll_fn(|cx| self.poll_answered(cx, answer.as_mut())).await?
             };
-            asked.keeps &= !self.stop.is_said();
-            asked.keeps &= self.is_heard().await;
-            let keeps = self.send(response, asked).await?;
+            asked.keeps &= !self.stop.is_said() && !answer::closes(response.headers());
+            asked.keeps = self.is_heard(asked.keeps).await && asked.keeps;
+            let mut keeps = self.send(response, asked).await?;
+            // Who has read of it until now reads no more.
+            keeps = self.is_heard(keeps).await && keeps;
             self.unheard |= self.feed.take().is_some();
             // Whatever was waited for belonged to this request.
             self.since = None;
@@ -282,8 +284,9 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
         }
     }
 
-    /// Whether the request was heard to its end, or is still listened to. A short rest that nobody listens to is read away.
-    async fn is_heard(&mut self) -> bool {
+    /// Whether the request was heard to its end, or is still listened to. A short rest that nobody listens to is read away, where it is
+    /// `of_use`.
+    async fn is_heard(&mut self, of_use: bool) -> bool {
         match &mut self.feed {
             None => return !self.unheard,
             // It is not asked for its body any more: it would be sent for nothing.
@@ -293,6 +296,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
                 feed.asking = false;
                 return true;
             }
+            Some(_) if !of_use => return false,
             Some(_) => {
                 let (mut left, end) = (self.limits().rest.bytes, Instant::now() + self.limits().rest.time);
                 self.unheard = !poll_fn(|cx| self.poll_drained(cx, &mut left, end)).await;

@@ -15,6 +15,7 @@ pub mod grammar;
 mod incoming;
 mod limits;
 mod outflow;
+mod socket;
 mod stop;
 mod wire;
 
@@ -22,3 +23,4 @@ pub use connection::{Ahead, serve};
 pub use deadline::Deadline;
 pub use incoming::{Incoming, Lost};
 pub use limits::{Limits, Manners, Rest};
+pub use socket::taken;

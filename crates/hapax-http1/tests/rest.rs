@@ -92,6 +92,37 @@ async fn an_echo_answers_while_it_listens() {
     assert_eq!(client.answer().await.text(), "hello");
 }
 
+/// A service that has heard enough answers before the last chunk came. That chunk says nothing, and the connection is not lost over it.
+#[tokio::test]
+async fn an_answer_before_the_last_chunk_ends_no_connection() {
+    let server = Server::start(patient(), |request| async {
+        let mut answer = echo(request);
+        answer.headers_mut().insert("content-length", 5.into());
+        answer
+    });
+    let mut client = Client::to(&server).await;
+    for _ in 0..2 {
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
+        assert!(!client.head().await.says("connection: close"));
+        client.send("0\r\n\r\n").await;
+        assert_eq!(client.take(5).await, b"hello");
+    }
+}
+
+/// Somebody who will be closed on anyway gets its answer at once, and not when it has ended a pause.
+#[tokio::test]
+async fn nobody_waits_for_the_rest_of_a_request_on_a_connection_that_ends() {
+    let server = Server::start(patient(), |_| async {
+        let mut answer = full("no");
+        answer.headers_mut().insert("connection", "close".parse().unwrap());
+        answer
+    });
+    let mut client = Client::to(&server).await;
+    client.send(post("/", 10)).await;
+    let answer = timeout(Duration::from_secs(5), client.answer()).await.unwrap();
+    assert_eq!((answer.text(), answer.says("connection: close")), ("no", true));
+}
+
 /// Who sends much before it reads anything, and who is read from slowly, wait for each other only as long as there is room.
 #[tokio::test]
 async fn a_long_echo_goes_in_both_directions_at_once() {

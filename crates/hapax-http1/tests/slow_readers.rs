@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::support::{Client, Out, Pieces, Server, full, millis, patient, with};
 use bytes::Bytes;
-use hapax_http1::{Ahead, Limits, serve};
+use hapax_http1::{Ahead, Limits, serve, taken};
 use tokio::{
-    io::{DuplexStream, duplex},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
+    net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinHandle,
     time::{Instant, sleep, timeout},
@@ -78,6 +79,27 @@ async fn who_reads_enough_is_not_cut_off() {
     }
     assert!(since.elapsed() > millis(1_500), "it is to take longer than the limit");
     assert!(!serving.is_finished());
+}
+
+/// The same over a real connection, of whose buffer the system tells only when a good part of it is free again.
+#[tokio::test]
+async fn who_reads_steadily_is_not_cut_off_for_the_size_of_a_buffer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stream, _) = listener.accept().await.unwrap();
+    taken(&stream);
+    let serving = tokio::spawn(async move {
+        let (_stop, stopping) = watch::channel(false);
+        let manners = with(|limits| (limits.reader, limits.least_read) = (millis(1_000), 4 * 1_024));
+        serve(stream, Ahead::default(), &manners, stopping, |_| async { full(vec![7; 64 << 20]) }).await;
+    });
+    client.write_all(ASK.as_bytes()).await.unwrap();
+    let mut place = vec![0; 32 * 1_024];
+    for _ in 0..60 {
+        client.read_exact(&mut place).await.unwrap();
+        sleep(millis(100)).await;
+        assert!(!serving.is_finished(), "it is cut off");
+    }
 }
 
 /// What is waited for is the server's own answer: its pauses are not held against who reads.

@@ -10,9 +10,11 @@ fn server() -> Server {
         trailers.insert("x-sum", HeaderValue::from_static("12"));
         trailers.insert("x-other", HeaderValue::from_static("13"));
         trailers.insert("x-secret", HeaderValue::from_static("14"));
+        trailers.insert("set-cookie", HeaderValue::from_static("a=b"));
+        trailers.insert("content-length", HeaderValue::from_static("15"));
         let mut answer = Pieces::of(["hello"]).then(Ok(Frame::trailers(trailers))).answer();
         answer.headers_mut().append("trailer", HeaderValue::from_static("X-Sum , x-others"));
-        answer.headers_mut().append("trailer", HeaderValue::from_static("x-other"));
+        answer.headers_mut().append("trailer", HeaderValue::from_static("x-other, set-cookie, content-length"));
         answer
     })
 }

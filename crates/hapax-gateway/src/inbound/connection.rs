@@ -44,8 +44,7 @@ pub(crate) trait Answer: Clone + Send + Sync + 'static {
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, shared: &Shared<A>) {
-    // Without it small answers wait for the other side's acknowledgement.
-    let _ = stream.set_nodelay(true);
+    hapax_http1::taken(&stream);
     match &shared.tls {
         None => {
             let (mut stream, peer) = (stream, Peer { address, tls: false });

@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use hapax_http1::{Ahead, Incoming, Manners, serve};
+use hapax_http1::{Ahead, Incoming, Manners, serve, taken};
 use http::Request;
 use tokio::{
     net::{TcpListener, TcpSocket},
@@ -42,7 +42,7 @@ where
     F: Future<Output = Out> + Send + 'static,
 {
     while let Ok((stream, _)) = listener.accept().await {
-        stream.set_nodelay(true).unwrap();
+        taken(&stream);
         let (manners, stop, service) = (Arc::clone(&manners), stop.clone(), service.clone());
         tokio::spawn(async move { serve(stream, Ahead::default(), &manners, stop, service).await });
     }

@@ -72,8 +72,7 @@ impl Source for TcpListener {
     }
     async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
         let (stream, from) = self.accept().await?;
-        // Small answers must not wait for more to come.
-        let _as_it_was = stream.set_nodelay(true);
+        hapax_http1::taken(&stream);
         Ok((stream, Some(Peer::at(from.ip()))))
     }
 }
