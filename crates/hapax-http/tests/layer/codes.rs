@@ -9,7 +9,16 @@ fn status(code: Code, dialect: Dialect) -> u16 {
     match (code, dialect) {
         (Code::Mismatch | Code::WindowClosed, Dialect::Stripe) => 400,
         (Code::Mismatch, Dialect::Openwop1 | Dialect::Openwop2) => 409,
-        (Code::KeyMissing | Code::KeyInvalid | Code::BrokenRequest | Code::HostRefused | Code::PathRefused, _) => 400,
+        (
+            Code::KeyMissing
+            | Code::KeyInvalid
+            | Code::BrokenRequest
+            | Code::HostRefused
+            | Code::PathRefused
+            | Code::HeadRefused,
+            _,
+        ) => 400,
+        (Code::HeadTooLarge, _) => 431,
         (Code::NoCredential, _) => 401,
         (Code::NotAuthorized | Code::EgressRefused, _) => 403,
         (Code::TooSlow, _) => 408,
