@@ -135,3 +135,25 @@ fn what_is_no_host_is_refused() {
     // Before there were hosts.
     assert_eq!(Conn::to(gateway.address).send("GET / HTTP/1.0\r\n\r\n").answer().status, 201);
 }
+
+/// Whoever sends a head that is not served learns what is wrong with it.
+#[test]
+fn refused_heads_are_told_why() {
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(upstream.address).go();
+    let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(40_000));
+    for (request, status, code) in [
+        ("GET / HTTP/1.1\r\n\r\n", 400, "head_refused"),
+        ("GET / HTTP/1.1\nHost: a\n\n", 400, "head_refused"),
+        ("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "head_refused"),
+        (&long, 431, "head_too_large"),
+    ] {
+        let mut conn = Conn::to(gateway.address);
+        let answer = conn.send(request).answer();
+        assert!(answer.status == status && answer.says(&format!("\"code\":\"{code}\"")), "{}", answer.text());
+        assert!(answer.says("HX0059"), "{}", answer.text());
+        assert!(conn.closed_within(Duration::from_secs(10)), "{code}: the connection lives on");
+    }
+    assert_eq!(upstream.count(), 0);
+}

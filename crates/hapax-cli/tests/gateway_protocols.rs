@@ -148,6 +148,32 @@ fn trailers_pass() {
     assert!(all.to_ascii_lowercase().contains("0\r\nx-sum: 7\r\n\r\n"), "{all}");
 }
 
+/// A checksum behind an upload that streams through is the upstream's to compare.
+#[test]
+fn trailers_of_a_request_without_a_key_pass() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let upstream = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut seen, mut piece) = (String::new(), [0; 4_096]);
+        while !seen.split_once("\r\n0\r\n").is_some_and(|(_, behind)| behind.ends_with("\r\n\r\n")) {
+            let count = stream.read(&mut piece).unwrap();
+            assert!(count > 0, "{seen}");
+            seen.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        seen
+    });
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).upstream(address).go();
+    let mut conn = Conn::to(gateway.address);
+    conn.send("POST /up HTTP/1.1\r\nHost: a\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n");
+    assert_eq!(conn.answer().status, 200);
+    let seen = upstream.join().unwrap().to_lowercase();
+    assert!(seen.contains("trailer: x-sum\r\n") && seen.ends_with("0\r\nx-sum: 7\r\n\r\n"), "{seen}");
+}
+
 /// Trailers of a keyed answer: whether all of it was there at the first look is chance, and no reason to lose them.
 #[test]
 fn trailers_of_a_keyed_answer_do_not_depend_on_chance() {

@@ -37,7 +37,7 @@ pub(crate) struct Unread {
 #[derive(Debug)]
 pub(crate) struct Rest {
     body: Inflow,
-    /// Why no more of it can be read. A body says so once and then seems to be at its end, so whoever reads on is told again.
+    /// Why no more of it can be read. One of HTTP/2 says so once and then seems to be at its end, so whoever reads on is told again.
     failed: Option<Lost>,
 }
 

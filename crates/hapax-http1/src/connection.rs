@@ -38,7 +38,8 @@ pub struct Ahead {
 
 /// Serves a connection until one side has enough of it. When `stop` says so it ends after the request that is under way.
 ///
-/// Whoever leaves while it is being answered has the future of its answer dropped.
+/// Whoever is seen to leave while it is being answered has the future of its answer dropped. It is seen as long as we listen: not while a body
+/// is still to come that nobody asks for, nor behind a next request.
 pub async fn serve<IO, S, F, B>(io: IO, ahead: Ahead, manners: &Manners, stop: watch::Receiver<bool>, service: S)
 where
     IO: AsyncRead + AsyncWrite + Unpin,
@@ -229,11 +230,12 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
             match feed.body.next(&mut self.wire.read) {
                 Ok(None) if !feed.body.is_over() => {}
                 Ok(piece) => {
-                    let is_over = feed.body.is_over();
-                    feed.slot.put(piece, is_over);
                     self.since = None;
-                    if is_over {
+                    if feed.body.is_over() {
+                        feed.slot.put_last(piece, feed.body.trailers());
                         self.feed = None;
+                    } else {
+                        feed.slot.put(piece);
                     }
                     return Poll::Ready(Ok(()));
                 }

@@ -9,7 +9,7 @@ const LENGTH: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
 
 thread_local! {
     /// Written once a second: putting a date in words costs more than all else in the head of an answer.
-    static LAST: Cell<(u64, [u8; LENGTH])> = const { Cell::new((0, [b' '; LENGTH])) };
+    static LAST: Cell<(u64, [u8; LENGTH])> = const { Cell::new((u64::MAX, [b' '; LENGTH])) };
 }
 
 pub(crate) fn now() -> [u8; LENGTH] {

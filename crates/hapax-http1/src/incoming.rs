@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 
@@ -69,10 +70,10 @@ impl Body for Incoming {
                 match &polled {
                     // Lost it stays so: to whoever reads on, or asks for its length, it is never a whole one.
                     Poll::Pending | Poll::Ready(Some(Err(_))) => {}
-                    Poll::Ready(Some(Ok(piece))) => coming.count(piece.len()),
+                    Poll::Ready(Some(Ok(frame))) => coming.count(frame.data_ref().map_or(0, Bytes::len)),
                     Poll::Ready(None) => self.0 = Kind::Over,
                 }
-                polled.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+                polled
             }
         }
     }
@@ -124,6 +125,7 @@ pub(crate) struct Slot(Arc<Mutex<Shared>>);
 #[derive(Debug, Default)]
 struct Shared {
     piece: Option<Bytes>,
+    trailers: Option<HeaderMap>,
     end: Option<Result<(), Lost>>,
     /// Nobody reads it any more.
     forsaken: bool,
@@ -152,10 +154,13 @@ pub(crate) enum Wish {
 }
 
 impl Slot {
-    fn take(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Lost>>> {
+    fn take(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Lost>>> {
         let mut shared = self.0.lock();
         if let Some(piece) = shared.piece.take() {
-            return Poll::Ready(Some(Ok(piece)));
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if let Some(trailers) = shared.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }
         match shared.end {
             Some(Ok(())) => Poll::Ready(None),
@@ -184,12 +189,13 @@ impl Slot {
         self.0.lock().forsaken
     }
 
-    /// Hands over what came, and that it was the last.
-    pub(crate) fn put(&self, piece: Option<Bytes>, is_over: bool) {
-        self.change(|shared| {
-            shared.piece = piece;
-            shared.end = is_over.then_some(Ok(()));
-        });
+    pub(crate) fn put(&self, piece: Option<Bytes>) {
+        self.change(|shared| shared.piece = piece);
+    }
+
+    /// The last of it, and what was said after that.
+    pub(crate) fn put_last(&self, piece: Option<Bytes>, trailers: Option<HeaderMap>) {
+        self.change(|shared| (shared.piece, shared.trailers, shared.end) = (piece, trailers, Some(Ok(()))));
     }
 
     pub(crate) fn fail(&self, lost: Lost) {

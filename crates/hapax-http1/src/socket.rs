@@ -1,6 +1,7 @@
 use tokio::net::TcpStream;
 
 /// So much lies with the system unsent before we are told to wait.
+#[cfg(any(target_os = "linux", target_os = "android"))]
 const UNSENT: u32 = 128 * 1024;
 
 /// Sets up a connection as it is taken.

@@ -70,18 +70,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
             // Lets go of what was read before.
             self.read = BytesMut::new();
         }
-        let count = if expected > ROOM as u64 {
-            self.read.reserve(usize::try_from(expected).map_or(MOST_ROOM, |expected| expected.min(MOST_ROOM)));
-            ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?
-        } else {
-            let mut place = READ.take();
-            place.clear();
-            place.reserve(ROOM);
-            let read = pin!(self.io.read_buf(&mut place)).poll(cx);
-            self.read.extend_from_slice(&place);
-            READ.set(place);
-            ready!(read)?
-        };
+        let room = usize::try_from(expected).map_or(MOST_ROOM, |expected| expected.clamp(ROOM, MOST_ROOM));
+        let mut place = READ.take();
+        place.clear();
+        place.reserve(room);
+        let read = pin!(self.io.read_buf(&mut place)).poll(cx);
+        self.read.extend_from_slice(&place);
+        READ.set(place);
+        let count = ready!(read)?;
         self.is_over |= count == 0;
         Poll::Ready(Ok(count))
     }

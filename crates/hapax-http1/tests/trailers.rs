@@ -1,8 +1,9 @@
-//! What comes after an answer's last chunk.
+//! What comes after the last chunk.
 
-use crate::support::{Client, Pieces, Server, patient};
+use crate::support::{Client, Pieces, Server, full, patient};
 use http::{HeaderMap, HeaderValue};
 use http_body::Frame;
+use http_body_util::BodyExt as _;
 
 fn server() -> Server {
     Server::start(patient(), |_| async {
@@ -38,4 +39,21 @@ async fn trailers_pass_when_announced_and_asked_for() {
             "{lines:?}"
         );
     }
+}
+
+/// A sum that a client sends behind its upload is for whoever reads that.
+#[tokio::test]
+async fn trailers_of_a_request_reach_its_reader() {
+    let server = Server::start(patient(), |request| async {
+        let read = request.into_body().collect().await.unwrap();
+        let sums: Vec<_> =
+            read.trailers().into_iter().flat_map(|trailers| trailers.get_all("x-sum")).cloned().collect();
+        full(format!("{sums:?} {:?}", read.to_bytes()))
+    });
+    let mut client = Client::to(&server).await;
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client.send(format!("{head}2\r\nok\r\n0\r\nX-Sum: 7\r\nX-Sum: 8\r\n\r\n")).await;
+    assert_eq!(client.answer().await.text(), "[\"7\", \"8\"] b\"ok\"");
+    client.send(format!("{head}0\r\n\r\n")).await;
+    assert_eq!(client.answer().await.text(), "[] b\"\"");
 }

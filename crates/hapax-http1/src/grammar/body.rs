@@ -1,16 +1,18 @@
 //! Where a body ends, and what of the bytes after a head is its own.
 
 use bytes::{Buf as _, Bytes, BytesMut};
+use http::HeaderMap;
 use memchr::memchr;
 
 use super::{Length, Violation, chunk, head, line};
 
 /// Follows one body.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Body {
     place: Place,
+    trailers: HeaderMap,
     /// What lines of trailers may still take.
-    trailers: usize,
+    room: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,20 +27,26 @@ enum Place {
 }
 
 impl Body {
-    /// `trailers`: how many bytes of them are listened to.
+    /// `room`: how many bytes of trailers are listened to.
     #[must_use]
-    pub const fn new(length: Length, trailers: usize) -> Self {
+    pub fn new(length: Length, room: usize) -> Self {
         let place = match length {
             Length::Counted(0) => Place::Over,
             Length::Counted(length) => Place::Counted(length),
             Length::Chunked => Place::ChunkSize,
         };
-        Self { place, trailers }
+        Self { place, trailers: HeaderMap::new(), room }
     }
 
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.place == Place::Over
+    }
+
+    /// What was said after the last chunk.
+    #[must_use]
+    pub fn trailers(&mut self) -> Option<HeaderMap> {
+        Some(std::mem::take(&mut self.trailers)).filter(|trailers| !trailers.is_empty())
     }
 
     /// How much is certain to come.
@@ -78,7 +86,7 @@ impl Body {
                     let line = line::without_cr(read.get(..end).unwrap_or_default())?;
                     self.place = self.after(line)?;
                     if self.place == Place::Trailers {
-                        self.trailers = self.trailers.saturating_sub(end + 1);
+                        self.room = self.room.saturating_sub(end + 1);
                     }
                     read.advance(end + 1);
                 }
@@ -89,14 +97,14 @@ impl Body {
     /// How long a line may be here.
     const fn longest(&self) -> usize {
         match self.place {
-            Place::Trailers => self.trailers,
+            Place::Trailers => self.room,
             Place::ChunkSize | Place::ChunkEnd | Place::Counted(_) | Place::ChunkData(_) | Place::Over => {
                 chunk::LONGEST
             }
         }
     }
 
-    fn after(&self, line: &[u8]) -> Result<Place, Violation> {
+    fn after(&mut self, line: &[u8]) -> Result<Place, Violation> {
         match self.place {
             Place::ChunkSize => Ok(match chunk::size(line)? {
                 0 => Place::Trailers,
@@ -105,7 +113,11 @@ impl Body {
             Place::ChunkEnd if line.is_empty() => Ok(Place::ChunkSize),
             Place::ChunkEnd => Err(Violation::Chunk),
             Place::Trailers if line.is_empty() => Ok(Place::Over),
-            Place::Trailers => head::trailer(line).map(|()| Place::Trailers),
+            Place::Trailers => {
+                let (name, value) = head::trailer(line)?;
+                self.trailers.try_append(name, value).map_err(|_| Violation::TooLong)?;
+                Ok(Place::Trailers)
+            }
             // Their bytes are counted, not split into lines.
             same @ (Place::Counted(_) | Place::ChunkData(_) | Place::Over) => Ok(same),
         }

@@ -43,7 +43,7 @@ impl Head {
             }
             let (name, value) = named(bytes, line)?;
             said.hear(&name, &value)?;
-            headers.append(name, value);
+            headers.try_append(name, value).map_err(|_| Violation::TooLong)?;
         }
         let length = said.length(modern)?;
         *request.headers_mut() = headers;
@@ -155,37 +155,33 @@ impl Said {
 }
 
 /// A line after the last chunk. What frames or routes a request cannot come after it.
-pub(super) fn trailer(line: &[u8]) -> Result<(), Violation> {
-    let (name, value) = split_named(line)?;
-    let only_in_heads: [&[u8]; 8] = [
-        b"content-length",
-        b"transfer-encoding",
-        b"host",
-        b"connection",
-        b"trailer",
-        b"authorization",
-        b"idempotency-key",
-        b"cookie",
-    ];
-    if !line::is_token(name) || !line::is_value(value) {
-        return Err(Violation::HeaderLine);
-    }
-    if only_in_heads.iter().any(|only| name.eq_ignore_ascii_case(only)) { Err(Violation::Trailer) } else { Ok(()) }
+pub(super) fn trailer(line: &[u8]) -> Result<(HeaderName, HeaderValue), Violation> {
+    let line = Bytes::copy_from_slice(line);
+    let (name, value) = named(&line, &line)?;
+    if ONLY_IN_HEADS.contains(&name) { Err(Violation::Trailer) } else { Ok((name, value)) }
 }
 
+static ONLY_IN_HEADS: [HeaderName; 8] = [
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::HOST,
+    header::CONNECTION,
+    header::TRAILER,
+    header::AUTHORIZATION,
+    HeaderName::from_static("idempotency-key"),
+    header::COOKIE,
+];
+
+/// A name and a value, which shares the bytes that the line is of.
 fn named(bytes: &Bytes, line: &[u8]) -> Result<(HeaderName, HeaderValue), Violation> {
-    let (name, value) = split_named(line)?;
+    if line.first().is_some_and(|first| matches!(first, b' ' | b'\t')) {
+        return Err(Violation::Folded);
+    }
+    let (name, value) = split(line, b':').ok_or(Violation::HeaderLine)?;
     // The blank before a colon is found here too: it is no part of a name. So are control characters in a value.
     let name = HeaderName::from_bytes(name).map_err(|_| Violation::HeaderLine)?;
     let value = bytes.slice_ref(line::trimmed(value));
     Ok((name, HeaderValue::from_maybe_shared(value).map_err(|_| Violation::HeaderLine)?))
-}
-
-fn split_named(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
-    if line.first().is_some_and(|first| matches!(first, b' ' | b'\t')) {
-        return Err(Violation::Folded);
-    }
-    split(line, b':').ok_or(Violation::HeaderLine)
 }
 
 /// One number: no sign, no list, no blank inside, and it fits.

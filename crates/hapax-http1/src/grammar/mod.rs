@@ -14,13 +14,13 @@ pub use body::Body;
 pub use ending::Ending;
 pub use head::{Head, Length};
 
-/// Why a connection is cut.
+/// Why a request is refused, and its connection ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
     #[error("a line does not end with CR LF")]
     LineEnd,
-    #[error("the head is too long, or has too many lines")]
+    #[error("a line is too long, or there are too many of them")]
     TooLong,
     #[error("the request line is not a method, a target and HTTP/1.0 or HTTP/1.1 with single spaces between")]
     RequestLine,
