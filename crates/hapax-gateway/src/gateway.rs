@@ -123,6 +123,9 @@ impl Gateway {
     /// The answer in its place in memory, where there is one. A client with many streams that takes nothing of what it asked for has
     /// us keep all of it; what was done is recorded, and can be asked for again.
     fn kept(&self, answer: Response<Out>, answering: &Answering) -> Response<Out> {
+        if answering.is_alone() {
+            return answer;
+        }
         match answering.room_for(answer.body().held(), &self.shared.setup.read().answers) {
             Ok(taking) => answer.map(|body| body.taking(taking)),
             Err(_) => {

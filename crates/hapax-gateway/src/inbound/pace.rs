@@ -120,6 +120,10 @@ impl Answering {
         Self(None)
     }
 
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Takes room for an answer that is whole in memory until its client has taken it, where others may be under way beside it. What is
     /// no more than a piece, or more than there could ever be room for, is given in any case.
     pub(crate) fn room_for(&self, bytes: usize, all: &Arc<Room>) -> Result<Option<[Taking; 2]>, NoRoom> {
