@@ -3,7 +3,10 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header, response};
 use http_body::SizeHint;
 
-use crate::{date, grammar::Head};
+use crate::{
+    date,
+    grammar::{Head, names},
+};
 
 /// How the body of an answer is delimited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,10 +97,7 @@ fn is_bodiless(status: StatusCode) -> bool {
 }
 
 pub(crate) fn closes(headers: &HeaderMap) -> bool {
-    let named = |value: &HeaderValue| {
-        value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"close"))
-    };
-    headers.get_all(header::CONNECTION).iter().any(named)
+    headers.get_all(header::CONNECTION).iter().any(|value| names(value.as_bytes(), b"close"))
 }
 
 fn number(value: &HeaderValue) -> Option<u64> {
@@ -164,16 +164,8 @@ impl Announced {
     }
 
     fn has(&self, name: &HeaderName) -> bool {
-        if ONLY_IN_HEADS.contains(name) {
-            return false;
-        }
-        let names = |value: &HeaderValue| {
-            value
-                .as_bytes()
-                .split(|byte| *byte == b',')
-                .any(|one| one.trim_ascii().eq_ignore_ascii_case(name.as_str().as_bytes()))
-        };
-        self.0.iter().any(names)
+        let announced = |value: &HeaderValue| names(value.as_bytes(), name.as_str().as_bytes());
+        !ONLY_IN_HEADS.contains(name) && self.0.iter().any(announced)
     }
 }
 

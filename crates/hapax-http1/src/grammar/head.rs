@@ -194,7 +194,7 @@ fn plain_number(value: &[u8]) -> Result<u64, Violation> {
 }
 
 /// Whether a list has this in it.
-fn names(list: &[u8], wanted: &[u8]) -> bool {
+pub(crate) fn names(list: &[u8], wanted: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|one| line::trimmed(one).eq_ignore_ascii_case(wanted))
 }
 

@@ -12,6 +12,7 @@ mod line;
 
 pub use body::Body;
 pub use ending::Ending;
+pub(crate) use head::names;
 pub use head::{Head, Length};
 
 /// Why a request is refused, and its connection ends.

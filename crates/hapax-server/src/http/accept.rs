@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     places::Places,
-    reply::{Reply, ReplyBody},
+    reply::{Reply, collected},
 };
 use crate::{
     limits::Limits,
@@ -162,7 +162,7 @@ fn refuse(violation: Violation) -> http::Response<Bytes> {
     } else {
         Problem::bad_request(format!("{violation}; send the request in its plain form"))
     };
-    super::reply::problem(&problem).map(ReplyBody::into_bytes)
+    collected(super::reply::problem(&problem)).unwrap_or_else(|streams| streams.map(|_| Bytes::new()))
 }
 
 /// Says that there is no place, and closes.

@@ -21,16 +21,6 @@ pub(crate) enum ReplyBody {
     Stream(mpsc::Receiver<Bytes>),
 }
 
-impl ReplyBody {
-    /// What is there at once.
-    pub(super) fn into_bytes(self) -> Bytes {
-        match self {
-            Self::Whole(bytes) => bytes.unwrap_or_default(),
-            Self::Stream(_) => Bytes::new(),
-        }
-    }
-}
-
 impl Body for ReplyBody {
     type Data = Bytes;
     type Error = Infallible;
