@@ -9,12 +9,9 @@ use std::{
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf},
-    time::Instant,
-};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-use crate::{deadline::Deadline, limits::Limits};
+use crate::{limits::Limits, owed::Owed};
 
 /// What is read at once where nobody knows how much comes. Most requests fit.
 const ROOM: usize = 16 * 1024;
@@ -44,9 +41,7 @@ pub(crate) struct Wire<IO> {
     gone: usize,
     long: Bytes,
     after: &'static [u8],
-    writing: Deadline,
-    /// Since when the client owes us reading, and how much it has read since.
-    stalled: Option<(Instant, u64)>,
+    owed: Owed,
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
@@ -59,8 +54,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
             gone: 0,
             long: Bytes::new(),
             after: b"",
-            writing: Deadline::default(),
-            stalled: None,
+            owed: Owed::default(),
         }
     }
 
@@ -129,20 +123,19 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => self.wrote(count, limits),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return self.unread(cx, limits).map(Err),
+                Poll::Pending => return self.owed.poll(cx, limits.reader).map(Err),
             }
         }
         match Pin::new(&mut self.io).poll_flush(cx) {
             Poll::Ready(flushed) => {
-                // All is written: nothing is owed any more.
-                self.stalled = None;
+                self.owed.paid();
                 let place = std::mem::take(&mut self.out);
                 if place.capacity() > 0 && place.capacity() <= KEPT {
                     OUT.set(place);
                 }
                 Poll::Ready(flushed)
             }
-            Poll::Pending => self.unread(cx, limits).map(Err),
+            Poll::Pending => self.owed.poll(cx, limits.reader).map(Err),
         }
     }
 
@@ -159,25 +152,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
                 self.out.extend_from_slice(self.after);
             }
         }
-        if let Some((_, read)) = &mut self.stalled {
-            *read += count as u64;
-            if *read >= limits.least_read {
-                self.stalled = None;
-            }
-        }
-    }
-
-    /// The client does not read. Only real reading gives it more time.
-    fn unread(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<io::Error> {
-        let (since, _) = *self.stalled.get_or_insert_with(|| (Instant::now(), 0));
-        ready!(self.writing.poll(cx, since + limits.reader));
-        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client read nothing for too long"))
+        self.owed.took(count, limits.least_read);
     }
 
     /// Says that no more comes from here.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.io).poll_shutdown(cx) {
-            Poll::Pending => self.unread(cx, limits).map(Err),
+            Poll::Pending => self.owed.poll(cx, limits.reader).map(Err),
             ready @ Poll::Ready(_) => ready,
         }
     }

@@ -4,14 +4,11 @@ use std::{
     io::{self, IoSlice},
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
-use hapax_http1::Deadline;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::Instant,
-};
+use hapax_http1::Owed;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::limits::Limits;
 
@@ -21,36 +18,22 @@ pub(crate) struct Watched<T> {
     limits: Arc<Limits>,
     /// What was read to tell the protocols apart.
     ahead: Vec<u8>,
-    writing: Deadline,
-    /// Since when the client owes us reading, and how much it has read since.
-    stalled: Option<(Instant, u64)>,
+    owed: Owed,
 }
 
 impl<T> Watched<T> {
     pub(crate) fn new(io: T, ahead: Vec<u8>, limits: Arc<Limits>) -> Self {
-        Self { io, limits, ahead, writing: Deadline::default(), stalled: None }
+        Self { io, limits, ahead, owed: Owed::default() }
     }
 
-    /// The client does not read. Only real reading gives it more time.
     fn unread(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let (since, _) = *self.stalled.get_or_insert_with(|| (Instant::now(), 0));
-        ready!(self.writing.poll(cx, since + self.limits.reader));
-        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client read nothing for too long"))
-    }
-
-    fn written(&mut self, count: usize) {
-        if let Some((_, read)) = &mut self.stalled {
-            *read += count as u64;
-            if *read >= Limits::LEAST_READ {
-                self.stalled = None;
-            }
-        }
+        self.owed.poll(cx, self.limits.reader)
     }
 
     fn wrote(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match wrote {
             Poll::Ready(Ok(count)) => {
-                self.written(count);
+                self.owed.took(count, Limits::LEAST_READ);
                 Poll::Ready(Ok(count))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -95,7 +78,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
             Poll::Pending => self.unread(cx).map(Err),
             Poll::Ready(flushed) => {
                 // Servers flush when all they had is written: nothing is owed any more.
-                self.stalled = None;
+                self.owed.paid();
                 Poll::Ready(flushed)
             }
         }
