@@ -32,6 +32,10 @@ FLAGS = [
     "--window-size=1200,1150",
 ]
 
+# How the driver says that the page has moved on between finding an element and using it. The last is what it says where that happens
+# while it asks the browser itself.
+GONE = ["stale element", "no such element", "does not belong to the document"]
+
 
 class Browser:
     def __init__(self, profile: Path, javascript: bool) -> None:
@@ -77,7 +81,7 @@ class Browser:
             try:
                 return self.at(method, f"/element/{self.find(css)}/{what}", body)
             except AssertionError as error:
-                if left == 0 or ("stale element" not in str(error) and "no such element" not in str(error)):
+                if left == 0 or not any(gone in str(error) for gone in GONE):
                     raise
             time.sleep(0.1)
 
@@ -88,7 +92,7 @@ class Browser:
         self.on(css, "POST", "click", {})
 
     def write(self, css: str, text: str) -> None:
-        self.at("POST", f"/element/{self.find(css)}/value", {"text": text})
+        self.on(css, "POST", "value", {"text": text})
 
     def wait(self, holds: Callable[[], bool]) -> None:
         until = time.monotonic() + 60
