@@ -15,6 +15,9 @@ use crate::{
     wire::Wire,
 };
 
+/// So many pieces with nothing in them are taken at once. Whoever has more of them is asked again after others had their turn.
+const MOST_EMPTY: usize = 32;
+
 pub(crate) struct Outflow<B> {
     body: B,
     framing: Framing,
@@ -50,13 +53,19 @@ impl<B: Body<Data = Bytes> + Unpin> Outflow<B> {
         if matches!(self.framing, Framing::None | Framing::Counted(0)) {
             return Flow::Over;
         }
+        let mut empty = 0;
         while wire.has_room() {
+            if empty == MOST_EMPTY {
+                cx.waker().wake_by_ref();
+                return Flow::Dry;
+            }
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Pending => return Flow::Dry,
                 Poll::Ready(Some(Err(_))) => return self.break_off(),
                 Poll::Ready(None) => return self.end(wire, None),
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(piece) => {
+                        empty += usize::from(piece.is_empty());
                         // It is longer than it said.
                         if !self.put(piece, wire) {
                             return self.break_off();

@@ -1,8 +1,17 @@
 //! Clients that leave.
 
-use std::sync::Arc;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use crate::support::{Client, LONG, Server, full, millis, patient};
+use bytes::Bytes;
+use hapax_http1::Lost;
+use http::Response;
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
 use tokio::{
     sync::mpsc,
     time::{sleep, timeout},
@@ -45,6 +54,40 @@ async fn the_answer_to_somebody_who_left_is_let_go() {
         timeout(LONG, let_go.recv()).await.expect("it is let go").unwrap();
         drop(kept);
     }
+}
+
+/// A body that is always ready to say nothing.
+struct Nothing(#[allow(dead_code, reason = "it says when this is dropped")] Held);
+
+impl Body for Nothing {
+    type Data = Bytes;
+    type Error = Lost;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Lost>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::new()))))
+    }
+}
+
+/// Who said nothing over and over had a thread to itself: nobody else was served there, and nobody saw its client leave.
+#[tokio::test]
+async fn an_answer_of_nothing_holds_up_nobody() {
+    let (held, mut let_go) = mpsc::channel(1);
+    let server = Server::start(patient(), move |request| {
+        let held = Held(held.clone());
+        async move {
+            if request.uri().path() == "/nothing" { Response::new(Nothing(held).boxed_unsync()) } else { full("else") }
+        }
+    });
+    let mut endless = Client::to(&server).await;
+    endless.send("GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(endless.head().await.status, 200);
+    let mut other = Client::to(&server).await;
+    other.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(other.answer().await.text(), "else");
+    timeout(LONG, let_go.recv()).await.expect("the other's").unwrap();
+    assert!(let_go.try_recv().is_err(), "it goes on");
+    drop(endless);
+    timeout(LONG, let_go.recv()).await.expect("it is let go").unwrap();
 }
 
 /// Simple clients close their side when they have asked, and wait for the answer on the other.
