@@ -17,6 +17,7 @@ mod failure;
 mod files;
 mod gateway;
 mod problem;
+mod processors;
 mod serve;
 mod store;
 mod transfer;
@@ -65,7 +66,11 @@ fn wants_json(matches: &ArgMatches) -> bool {
 }
 
 fn run(args: Args) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Runtime)?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if matches!(args.command, Command::Gateway(_) | Command::Serve(_)) {
+        processors::spread(&mut runtime);
+    }
+    let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
     match args.command {
         Command::Gateway(args) => runtime.block_on(gateway::run(*args)),
         Command::Demo(args) => runtime.block_on(demo::run(args)),

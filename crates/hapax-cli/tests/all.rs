@@ -47,6 +47,7 @@ mod long_names;
 mod other_stores;
 mod places;
 mod policy_files;
+mod processors;
 mod real_clients;
 mod restarts;
 mod serve;

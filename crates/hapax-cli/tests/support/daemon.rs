@@ -18,6 +18,7 @@ impl Daemon {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HAPAX_")) {
             command.env_remove(name);
         }
+        command.env_remove("TOKIO_WORKER_THREADS");
         command.current_dir(dir.path()).args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command
@@ -29,7 +30,12 @@ impl Daemon {
 
     /// With these in its environment.
     pub fn start_with(dir: &Dir, more: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut child = Self::command(dir, more).envs(environment.iter().copied()).spawn().unwrap();
+        Self::go(Self::command(dir, more).envs(environment.iter().copied()))
+    }
+
+    /// What [`Self::command`] has put together, and whatever was added to it.
+    pub fn go(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let (stderr, lines) = (child.stderr.take().unwrap(), Arc::clone(&said));
         std::thread::spawn(move || {

@@ -1,0 +1,142 @@
+//! Which processor a thread works on, where it serves others all day.
+//!
+//! The system wakes a thread near whoever woke it, and leaves it there for as long as its memory is thought to be at hand. Threads
+//! that sleep and wake thousands of times a second are never moved apart: two of them share one processor while another stands still for a
+//! third of the time. So each keeps to one of its own, where there is one for each. A process with fewer threads than processors does
+//! not know better than the system which of these are free.
+//!
+//! Before one of them goes to sleep it gives way, once. Who waits for that processor, a client or the ledger's writer, mostly has
+//! something for it right after that, and to be woken for each such thing takes longer than to do it.
+//!
+//! Somebody who computes gives nothing back, though, and keeps the processor for milliseconds. Beside such a one a thread is better off
+//! asleep, and wherever the system puts it: it lets go for a while.
+
+use tokio::runtime::Builder;
+
+/// Lets each thread that runs tasks keep to a processor of its own.
+#[cfg(target_os = "linux")]
+pub(crate) fn spread(builder: &mut Builder) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use tokio::runtime::{Handle, worker_index};
+
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|one| allowed.is_set(*one)).collect();
+    // A thread begins where the one that started it may run. Those that run no tasks go wherever there is room.
+    builder.on_thread_start(move || {
+        let _slower_without = sched_setaffinity(None, &allowed);
+    });
+    let own = move || {
+        let workers = Handle::try_current().ok()?.metrics().num_workers();
+        let own = processors.get(worker_index()?).filter(|_| workers == processors.len())?;
+        let mut only = CpuSet::new();
+        only.set(*own);
+        Some(only)
+    };
+    let go_to = |places: &CpuSet| {
+        let _slower_without = sched_setaffinity(None, places);
+    };
+    // Only threads that run tasks are ever parked.
+    builder.on_thread_park(move || {
+        linux::PLACE.with_borrow_mut(|place| place.before_sleep(&allowed, &own, go_to));
+    });
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn spread(_: &mut Builder) {}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{
+        cell::RefCell,
+        time::{Duration, Instant},
+    };
+
+    use rustix::thread::CpuSet;
+
+    /// Whoever works in turns is done by then. Whoever computes is not.
+    const SHORT: Duration = Duration::from_millis(2);
+    /// A processor is crowded once it was kept from its thread so often in a row; each time that it was not takes an eighth of one
+    /// back.
+    const MOST_CROWDING: u32 = 8 * LONG_WAIT;
+    const LONG_WAIT: u32 = 8;
+    /// How long the system has its way with a thread whose processor is crowded.
+    const ELSEWHERE: Duration = Duration::from_secs(5);
+
+    thread_local!(pub(super) static PLACE: RefCell<Place> = const { RefCell::new(Place::New) });
+
+    #[derive(Debug)]
+    pub(super) enum Place {
+        New,
+        /// It has none of its own.
+        Any,
+        Own {
+            place: CpuSet,
+            crowding: u32,
+        },
+        /// Its own is crowded.
+        Left {
+            place: CpuSet,
+            since: Instant,
+        },
+    }
+
+    impl Place {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "how long the system keeps a processor is told by real time alone"
+        )]
+        pub(super) fn before_sleep(
+            &mut self,
+            allowed: &CpuSet,
+            own: impl FnOnce() -> Option<CpuSet>,
+            go_to: impl FnOnce(&CpuSet),
+        ) {
+            match self {
+                Self::Any => {}
+                Self::New => *self = own().map_or(Self::Any, |place| Self::kept(place, go_to)),
+                Self::Left { since, .. } if since.elapsed() < ELSEWHERE => {}
+                Self::Left { place, .. } => *self = Self::kept(*place, go_to),
+                Self::Own { place, crowding } => {
+                    let since = Instant::now();
+                    std::thread::yield_now();
+                    *crowding = after(*crowding, since.elapsed());
+                    if *crowding >= MOST_CROWDING {
+                        go_to(allowed);
+                        *self = Self::Left { place: *place, since };
+                    }
+                }
+            }
+        }
+
+        fn kept(place: CpuSet, go_to: impl FnOnce(&CpuSet)) -> Self {
+            go_to(&place);
+            Self::Own { place, crowding: 0 }
+        }
+    }
+
+    fn after(crowding: u32, waited: Duration) -> u32 {
+        if waited < SHORT { crowding.saturating_sub(1) } else { crowding + LONG_WAIT }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// A client with many answers to read takes its time now and then. That is no reason to leave.
+        #[test]
+        fn who_is_kept_waiting_now_and_then_stays() {
+            let mut crowding = 0;
+            for turn in 0..10_000 {
+                let waited = if turn % 9 == 0 { 5 * SHORT } else { SHORT / 10 };
+                crowding = after(crowding, waited);
+                assert!(crowding < MOST_CROWDING, "turn {turn}");
+            }
+        }
+
+        #[test]
+        fn who_is_kept_waiting_again_and_again_leaves() {
+            let crowding = (0..8).fold(0, |crowding, _| after(crowding, 3 * SHORT));
+            assert!(crowding >= MOST_CROWDING);
+        }
+    }
+}
