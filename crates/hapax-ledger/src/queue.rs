@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Queue<T> {
 struct State<T> {
     items: Vec<T>,
     asleep: bool,
+    /// Whoever sleeps is not woken for fewer.
+    wanted: usize,
     turned_away: bool,
     closed: bool,
 }
@@ -32,12 +34,18 @@ struct State<T> {
 #[derive(Debug)]
 pub(crate) struct Closed;
 
+/// Where more are waited for, one looks so often whether they come.
+const WHILE: Duration = Duration::from_micros(300);
+/// If nobody came for so many whiles nobody will, and after so many in all whoever came first has waited long enough.
+const MOST_STILL: u32 = 4;
+const MOST_WHILES: u32 = 7;
+
 /// How often the writer looks for more before it sleeps, giving way to others each time.
 const LOOKS: u32 = 100;
 
 impl<T> Queue<T> {
     pub(crate) fn new(most: usize) -> Self {
-        let state = State { items: Vec::new(), asleep: false, turned_away: false, closed: false };
+        let state = State { items: Vec::new(), asleep: false, wanted: 1, turned_away: false, closed: false };
         let some = AtomicBool::new(false);
         Self { state: Mutex::new(state), some, wake: Condvar::new(), room: Notify::new(), most }
     }
@@ -82,7 +90,7 @@ impl<T> Queue<T> {
     fn add(&self, state: &mut State<T>, item: T) {
         state.items.push(item);
         self.some.store(true, Ordering::Release);
-        if state.asleep {
+        if state.asleep && state.items.len() >= state.wanted {
             state.asleep = false;
             self.wake.notify_one();
         }
@@ -90,6 +98,11 @@ impl<T> Queue<T> {
 
     /// Changes places with the queue. Waits up to `wait` for something to come; false: closed, and nothing is left.
     pub(crate) fn take(&self, into: &mut Vec<T>, wait: Option<Duration>) -> bool {
+        self.take_with(into, wait, 1)
+    }
+
+    /// The same, but once something is there it is given a moment until there are so many. Fewer come where no more would, or not soon.
+    pub(crate) fn take_with(&self, into: &mut Vec<T>, wait: Option<Duration>, wanted: usize) -> bool {
         debug_assert!(into.is_empty(), "the last batch was not finished");
         let mut state = self.state.lock();
         if state.items.is_empty() && !state.closed {
@@ -112,6 +125,7 @@ impl<T> Queue<T> {
                 Some(_) | None => {}
             }
         }
+        self.gather(&mut state, wanted);
         std::mem::swap(&mut state.items, into);
         self.some.store(false, Ordering::Relaxed);
         if state.turned_away {
@@ -119,6 +133,21 @@ impl<T> Queue<T> {
             self.room.notify_waiters();
         }
         !(state.closed && into.is_empty())
+    }
+
+    fn gather(&self, state: &mut MutexGuard<'_, State<T>>, wanted: usize) {
+        let (mut whiles, mut still) = (0, 0);
+        while !state.items.is_empty() && state.items.len() < wanted && !state.closed {
+            let before = state.items.len();
+            (state.asleep, state.wanted) = (true, wanted);
+            let _ = self.wake.wait_for(state, WHILE);
+            (state.asleep, state.wanted) = (false, 1);
+            whiles += 1;
+            still = if state.items.len() == before { still + 1 } else { 0 };
+            if still == MOST_STILL || whiles == MOST_WHILES || state.turned_away {
+                break;
+            }
+        }
     }
 
     /// Stays awake for a moment. Whoever was just answered mostly asks for the next thing soon, and to be woken costs both

@@ -18,6 +18,8 @@ use crate::{
     entry::{self, REMOVAL_BYTES},
     index::{PASSED_ON, Spent, Update},
     log::is_full,
+    pace::Pace,
+    scarcity::Scarcity,
     shared::{Carried, Load, Reply, Request, Shared, Slice, SwapRequest},
     slot::{GONE, Key, MOST_VERSION, Place, REMOVED},
     sudden_end::SuddenEnd,
@@ -46,6 +48,9 @@ pub(crate) struct Writer {
     moved: Vec<Moved>,
     slices: Vec<Slice>,
     unmarked: bool,
+    pace: Pace,
+    /// Only where the writer has a thread of its own.
+    scarcity: Option<Scarcity>,
 }
 
 #[derive(Debug)]
@@ -87,6 +92,8 @@ impl Writer {
             moved: Vec::new(),
             slices: Vec::new(),
             unmarked: false,
+            pace: Pace::new(),
+            scarcity: None,
         }
     }
 
@@ -94,6 +101,7 @@ impl Writer {
         let shared = self.shared.clone();
         let sudden_end = SuddenEnd::of("writer", shared.clone(), &shared.queue);
         let mut segment = self.appender.active().number;
+        self.scarcity = Some(Scarcity::here());
         loop {
             let wait = if self.unmarked { IDLE } else { ASLEEP };
             let going_on = self.turn(Some(wait));
@@ -114,7 +122,9 @@ impl Writer {
         let mut open = true;
         if self.waiting.is_empty() {
             let wait = if self.errands.is_empty() { wait } else { None };
-            open = self.shared.queue.take(&mut self.incoming, wait);
+            open = self.shared.queue.take_with(&mut self.incoming, wait, self.pace.wanted());
+            let scarce = self.scarcity.as_mut().is_some_and(Scarcity::is_here);
+            self.pace.came(self.incoming.len(), scarce);
             for request in self.incoming.drain(..) {
                 match request {
                     Request::Swap(swap) => self.waiting.push_back(swap),

@@ -1,0 +1,94 @@
+//! Whether processors are scarce: whether a thread that could run has to wait for one.
+//!
+//! The system counts that for each thread. It is asked now and then, not each time: the answer is for what comes next, not for what was.
+
+use std::time::{Duration, Instant};
+
+/// So long is looked at together.
+const SPAN: Duration = Duration::from_millis(20);
+
+#[derive(Debug)]
+pub(crate) struct Scarcity {
+    waits: Option<Waits>,
+    since: Instant,
+    waited: Duration,
+    scarce: bool,
+}
+
+impl Scarcity {
+    /// For the thread that calls it, and for nobody else to use.
+    pub(crate) fn here() -> Self {
+        let waits = Waits::of_this_thread();
+        let waited = waits.as_ref().and_then(Waits::so_far).unwrap_or_default();
+        Self { waits, since: now(), waited, scarce: false }
+    }
+
+    /// Where the system does not tell, they never are.
+    pub(crate) fn is_here(&mut self) -> bool {
+        let Some(waits) = &self.waits else { return false };
+        let now = now();
+        let span = now.saturating_duration_since(self.since);
+        if span < SPAN {
+            return self.scarce;
+        }
+        let waited = waits.so_far().unwrap_or_default();
+        self.scarce = is_scarce(self.scarce, span, waited.saturating_sub(self.waited));
+        (self.since, self.waited) = (now, waited);
+        self.scarce
+    }
+}
+
+/// A tenth of the time is much for a thread that runs for a tenth of it. What it was makes a difference, so that it is not one thing
+/// and the other by turns.
+fn is_scarce(was: bool, span: Duration, waited: Duration) -> bool {
+    waited > span / if was { 20 } else { 10 }
+}
+
+#[allow(clippy::disallowed_methods, reason = "how long the system lets a thread wait is told by real time alone")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// What the system has counted for one thread.
+#[derive(Debug)]
+struct Waits(#[cfg(target_os = "linux")] std::fs::File);
+
+impl Waits {
+    #[cfg(target_os = "linux")]
+    fn of_this_thread() -> Option<Self> {
+        std::fs::File::open("/proc/thread-self/schedstat").ok().map(Self)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of_this_thread() -> Option<Self> {
+        None
+    }
+
+    /// How long it could have run and had no processor.
+    #[cfg(target_os = "linux")]
+    fn so_far(&self) -> Option<Duration> {
+        use std::os::unix::fs::FileExt as _;
+        let mut text = [0; 96];
+        let read = self.0.read_at(&mut text, 0).ok()?;
+        // Nanoseconds that it ran, nanoseconds that it waited, how often it ran.
+        let waited = std::str::from_utf8(text.get(..read)?).ok()?.split_ascii_whitespace().nth(1)?;
+        waited.parse().ok().map(Duration::from_nanos)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn so_far(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_scarce_stays_so_for_longer() {
+        let percent = |percent: u32| SPAN * percent / 100;
+        assert!(!is_scarce(false, SPAN, percent(8)) && is_scarce(false, SPAN, percent(12)));
+        assert!(is_scarce(true, SPAN, percent(8)) && !is_scarce(true, SPAN, percent(3)));
+    }
+}
