@@ -44,6 +44,8 @@ impl Pace {
             _ if !scarce || self.missed == MOST_MISSED => Self::new(),
             1 if many >= FEW => Self::of(ALL_WHO_COME),
             ALL_WHO_COME => Self::of((many / 2).max(1)),
+            // More than were counted.
+            wanted if wanted > 1 && many / 2 > wanted => Self::of(many / 2),
             wanted if wanted > 1 && self.left == 0 => Self::of(ALL_WHO_COME),
             _ => return,
         };
@@ -102,6 +104,18 @@ mod tests {
         assert_eq!(pace.wanted(), 128);
     }
 
+    /// They were counted in a moment in which most were elsewhere.
+    #[test]
+    fn who_was_missed_is_counted_in_when_it_comes() {
+        let mut pace = Pace::new();
+        batches(&mut pace, 8, 2);
+        pace.came(4, true);
+        pace.came(8, true);
+        assert_eq!(pace.wanted(), 4);
+        pace.came(60, true);
+        assert_eq!(pace.wanted(), 30);
+    }
+
     #[test]
     fn who_has_left_is_not_waited_for() {
         let mut pace = Pace::new();
@@ -113,7 +127,7 @@ mod tests {
         assert_eq!(pace.wanted(), 128);
         pace.came(16, true);
         assert_eq!(pace.wanted(), 1);
-        batches(&mut pace, 16, 2);
+        pace.came(16, true);
         pace.came(16, true);
         assert_eq!(pace.wanted(), 8);
     }

@@ -34,11 +34,10 @@ struct State<T> {
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// Where more are waited for, one looks so often whether they come.
-const WHILE: Duration = Duration::from_micros(300);
-/// If nobody came for so many whiles nobody will, and after so many in all whoever came first has waited long enough.
-const MOST_STILL: u32 = 4;
-const MOST_WHILES: u32 = 7;
+/// Where more are waited for: nobody comes any more if nobody came for so long, and after so many such whiles whoever came first has
+/// waited long enough.
+const WHILE: Duration = Duration::from_millis(1);
+const MOST_WHILES: u32 = 2;
 
 /// How often the writer looks for more before it sleeps, giving way to others each time.
 const LOOKS: u32 = 100;
@@ -136,17 +135,15 @@ impl<T> Queue<T> {
     }
 
     fn gather(&self, state: &mut MutexGuard<'_, State<T>>, wanted: usize) {
-        let (mut whiles, mut still) = (0, 0);
-        while !state.items.is_empty() && state.items.len() < wanted && !state.closed {
-            let before = state.items.len();
+        // Beyond that nobody is let in.
+        let wanted = wanted.min(self.most);
+        let (mut before, mut whiles) = (0, 0);
+        while state.items.len() > before && state.items.len() < wanted && !state.closed && whiles < MOST_WHILES {
+            before = state.items.len();
             (state.asleep, state.wanted) = (true, wanted);
             let _ = self.wake.wait_for(state, WHILE);
             (state.asleep, state.wanted) = (false, 1);
             whiles += 1;
-            still = if state.items.len() == before { still + 1 } else { 0 };
-            if still == MOST_STILL || whiles == MOST_WHILES || state.turned_away {
-                break;
-            }
         }
     }
 
@@ -173,5 +170,52 @@ impl<T> Queue<T> {
         state.closed = true;
         self.wake.notify_one();
         self.room.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, thread};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn holding(items: u32) -> Arc<Queue<u32>> {
+        let queue = Arc::new(Queue::new(100));
+        (0..items).for_each(|item| queue.force(item).unwrap());
+        queue
+    }
+
+    fn taken(queue: &Queue<u32>, wanted: usize) -> Vec<u32> {
+        let mut taken = Vec::new();
+        assert!(queue.take_with(&mut taken, Some(LONG), wanted));
+        taken
+    }
+
+    #[test]
+    fn as_many_as_are_wanted_are_taken_at_once() {
+        assert_eq!(taken(&holding(3), 3), [0, 1, 2]);
+        assert_eq!(taken(&holding(5), 3).len(), 5);
+    }
+
+    /// Whoever has written is waited for by nobody else, and others never come.
+    #[test]
+    fn who_never_comes_is_not_waited_for() {
+        assert_eq!(taken(&holding(1), usize::MAX), [0]);
+    }
+
+    /// Each of them comes soon after the one before, and all before the first has waited too long.
+    #[test]
+    fn who_comes_meanwhile_is_taken_along() {
+        let together = (0..100).any(|_| {
+            let queue = holding(1);
+            let later = Arc::clone(&queue);
+            let others = thread::spawn(move || (1..20).for_each(|item| later.force(item).unwrap()));
+            let taken = taken(&queue, 20);
+            others.join().unwrap();
+            taken.len() == 20
+        });
+        assert!(together, "nobody was waited for in any of a hundred times");
     }
 }

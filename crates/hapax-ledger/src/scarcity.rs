@@ -85,6 +85,25 @@ impl Waits {
 mod tests {
     use super::*;
 
+    /// More threads that compute than there are processors.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn who_waits_for_a_processor_notices() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let many = 2 * std::thread::available_parallelism().unwrap().get();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..many {
+                scope.spawn(|| while !done.load(Ordering::Relaxed) {});
+            }
+            let mut scarcity = Scarcity::here();
+            let end = now() + Duration::from_secs(30);
+            while !scarcity.is_here() && now() < end {}
+            done.store(true, Ordering::Relaxed);
+            assert!(now() < end, "the system does not say that a thread waits");
+        });
+    }
+
     #[test]
     fn what_was_scarce_stays_so_for_longer() {
         let percent = |percent: u32| SPAN * percent / 100;
