@@ -4,7 +4,12 @@
 //! recognised. So a write of unknown fate needs no special path: the record is read again and the command applied to
 //! what is there. Should the late write land after all, one of the two only conflicts.
 
-use std::{future::Future, sync::Arc};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use bytes::Bytes;
 use hapax_core::{Command, Id, Moment, Policy, Record, Reply, Stamp, Step, Tag, Version, Write, apply, record::About};
@@ -231,16 +236,22 @@ impl Inner {
         call: &'static str,
         answer: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let mut answer = std::pin::pin!(answer);
+        let mut answer = pin!(answer);
         // Most answers are there at once; those need no timer.
-        let first = std::future::poll_fn(|context| std::task::Poll::Ready(answer.as_mut().poll(context))).await;
-        if let std::task::Poll::Ready(ready) = first {
-            return ready;
-        }
-        match tokio::time::timeout(self.settings.store_timeout, answer).await {
-            Ok(answered) => answered,
-            Err(_elapsed) => Err(self.lost(call)),
-        }
+        let mut late = pin!(None);
+        poll_fn(|cx| {
+            if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
+                return Poll::Ready(answered);
+            }
+            if late.is_none() {
+                late.set(Some(tokio::time::sleep(self.settings.store_timeout)));
+            }
+            match late.as_mut().as_pin_mut() {
+                Some(late) => late.poll(cx).map(|()| Err(self.lost(call))),
+                None => Poll::Pending,
+            }
+        })
+        .await
     }
 
     fn lost(&self, call: &'static str) -> StoreError {

@@ -42,6 +42,15 @@ impl Incoming {
         Self(Kind::Whole(bytes))
     }
 
+    /// All of it, where it came together with its head; the body itself, where it is still to come.
+    pub fn into_whole(self) -> Result<Bytes, Self> {
+        match self.0 {
+            Kind::Over => Ok(Bytes::new()),
+            Kind::Whole(bytes) => Ok(bytes),
+            Kind::Coming(_) => Err(self),
+        }
+    }
+
     /// A body that is still to come, and where its pieces are put.
     pub(crate) fn coming(length: Length) -> (Self, Slot) {
         let left = match length {

@@ -247,11 +247,11 @@ impl App {
         let room = Arc::new(BodyRoom::new(&self.bodies, &caller.identity.state));
         let body = Sent::Coming(body, Arc::clone(&room));
         if once::wanted(endpoint, &head.headers) {
-            let asked = Asked { caller, headers: head.headers.clone(), query, id, run, body };
+            let asked = Box::new(Asked { caller, headers: head.headers.clone(), query, id, run, body });
             // Rare, and large: the usual request does not carry its weight.
             return Box::pin(once::answer(self, endpoint, &head, asked)).await;
         }
-        let asked = Asked { caller, headers: head.headers, query, id, run, body };
+        let asked = Box::new(Asked { caller, headers: head.headers, query, id, run, body });
         let reader = endpoint.page.then(|| asked.caller.clone());
         let answered = self.answer(endpoint.name, asked).await;
         drop(room);
@@ -301,54 +301,57 @@ impl App {
     }
 
     /// What is decided. Its caller is told that the store failed, the log why.
-    pub(crate) async fn answer(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
-        let answered = self.traced(name, asked).await;
+    ///
+    /// Behind a pointer, or what was asked would be moved from one future to the next, and have room in each.
+    pub(crate) async fn answer(self: &Arc<Self>, name: Name, asked: Box<Asked>) -> Result<Reply, Problem> {
+        let answered = if self.tracer.is_none() {
+            self.decided(name, asked).await
+        } else {
+            Box::pin(self.traced(name, asked)).await
+        };
         if let Err(Problem { cause: Some(cause), .. }) = &answered {
             self.trouble.met(cause);
         }
         answered
     }
 
-    /// Inside a span of its own where the request is traced.
-    async fn traced(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
-        if self.tracer.is_none() {
-            return self.decided(name, asked).await;
-        }
+    /// Inside a span of its own.
+    async fn traced(self: &Arc<Self>, name: Name, asked: Box<Asked>) -> Result<Reply, Problem> {
         if let Some(id) = asked.id {
             trace::note("hapax.operation", id);
         }
         let decision = format!("decide {name:?}").to_lowercase();
         let failed = |decided: &Result<Reply, Problem>| decided.as_ref().is_err_and(|p| p.status.is_server_error());
-        Box::pin(trace::spanned(&decision, Kind::Internal, self.decided(name, asked), failed)).await
+        trace::spanned(&decision, Kind::Internal, self.decided(name, asked), failed).await
     }
 
-    async fn decided(self: &Arc<Self>, name: Name, asked: Asked) -> Result<Reply, Problem> {
+    async fn decided(self: &Arc<Self>, name: Name, asked: Box<Asked>) -> Result<Reply, Problem> {
         // What is asked a thousand times a second does not carry the room of what is asked now and then: that is set apart.
         match name {
             Name::Begin => api::begin(self, asked).await,
             Name::Start | Name::Renew | Name::Complete | Name::Reject | Name::Fail | Name::Release => {
                 api::step(self, name, asked).await
             }
-            Name::Resolve => in_place(|| api::resolve(self, asked)).await,
-            Name::ExplainKey => in_place(|| api::explain_key(self, asked)).await,
-            Name::List => in_place(|| api::list(self, asked)).await,
-            Name::Explain => in_place(|| api::explain(self, asked)).await,
-            Name::Doubt => in_place(|| api::doubt(self, asked)).await,
-            Name::Events => api::events(self, asked),
+            Name::Resolve => in_place(|| api::resolve(self, *asked)).await,
+            Name::ExplainKey => in_place(|| api::explain_key(self, *asked)).await,
+            Name::List => in_place(|| api::list(self, *asked)).await,
+            Name::Explain => in_place(|| api::explain(self, *asked)).await,
+            Name::Doubt => in_place(|| api::doubt(self, *asked)).await,
+            Name::Events => api::events(self, *asked),
             Name::Policies => Ok(api::policies(self, &asked.caller)),
-            Name::SetPolicies => in_place(|| api::set_policies(self, asked)).await,
+            Name::SetPolicies => in_place(|| api::set_policies(self, *asked)).await,
             Name::Reload => in_place(|| api::reload(self, &asked)).await,
             Name::Keys => api::keys(self),
-            Name::AddKey => in_place(|| api::add_key(self, asked)).await,
-            Name::RevokeKey => in_place(|| api::revoke_key(self, asked)).await,
+            Name::AddKey => in_place(|| api::add_key(self, *asked)).await,
+            Name::RevokeKey => in_place(|| api::revoke_key(self, *asked)).await,
             Name::Audit => api::audit(self, &asked),
             Name::Metrics => in_place(|| api::metrics(self, &asked.caller)).await,
             Name::Page => in_place(|| page::show(self, &asked)).await,
             Name::PageFragment => in_place(|| page::fragment(self, &asked)).await,
-            Name::PageOperation => in_place(|| page::operation(self, asked)).await,
-            Name::PageResolve => in_place(|| page::resolve(self, asked)).await,
-            Name::A2a(act) => in_place(|| a2a::answer(self, act, asked)).await,
-            Name::Agents(name) => in_place(|| agents::answer(self, name, asked)).await,
+            Name::PageOperation => in_place(|| page::operation(self, *asked)).await,
+            Name::PageResolve => in_place(|| page::resolve(self, *asked)).await,
+            Name::A2a(act) => in_place(|| a2a::answer(self, act, *asked)).await,
+            Name::Agents(name) => in_place(|| agents::answer(self, name, *asked)).await,
             Name::Health | Name::Ready | Name::OpenApi | Name::OpenWop | Name::PageStyle | Name::PageScript => {
                 self.public(name, asked.caller.door).await
             }

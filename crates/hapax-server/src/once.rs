@@ -53,7 +53,7 @@ pub(crate) async fn answer(
     app: &Arc<App>,
     endpoint: &'static Endpoint,
     head: &request::Parts,
-    mut asked: Asked,
+    mut asked: Box<Asked>,
 ) -> Result<Reply, Problem> {
     let identity = &asked.caller.identity;
     let mut caller = Caller::of(identity.tenant.clone()).principal(&identity.name).endpoint(endpoint.path);
@@ -78,7 +78,7 @@ pub(crate) async fn answer(
     }
 }
 
-async fn run(app: Arc<App>, running: Running, name: Name, asked: Asked) -> Result<Reply, Problem> {
+async fn run(app: Arc<App>, running: Running, name: Name, asked: Box<Asked>) -> Result<Reply, Problem> {
     let work = Box::pin(app.answer(name, asked));
     let Some(answered) = running.during(work).await else { return told(running.lease_lost()) };
     match collected(answered.unwrap_or_else(|refused| problem(&refused))) {

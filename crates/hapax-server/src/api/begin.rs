@@ -25,7 +25,7 @@ const LONGEST_LEASE_MS: u64 = 86_400_000;
 const LONGEST_WAIT_MS: u64 = 60_000;
 const MOST_COMPENSATION: usize = 255;
 
-pub(crate) async fn begin(app: &App, asked: Asked) -> Result<Reply, Problem> {
+pub(crate) async fn begin(app: &App, asked: Box<Asked>) -> Result<Reply, Problem> {
     let wanted: BeginRequest = json(&asked.headers, asked.body, &app.limits).await?;
     let nonce = wanted.nonce.as_deref().map(nonce_of).transpose()?;
     let surface = wanted.surface.clone();

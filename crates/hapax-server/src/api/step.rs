@@ -58,7 +58,7 @@ impl Said {
     }
 }
 
-pub(crate) async fn step(app: &App, name: Name, asked: Asked) -> Result<Reply, Problem> {
+pub(crate) async fn step(app: &App, name: Name, asked: Box<Asked>) -> Result<Reply, Problem> {
     let Some(id) = asked.id else { return Err(Problem::unknown_operation()) };
     let caller = asked.caller;
     let (token, said) = read(app, name, &asked.headers, asked.body).await?;

@@ -25,39 +25,41 @@ pub(crate) async fn bytes(body: Sent, limits: &Limits) -> Result<Bytes, Problem>
         Sent::Coming(body, room) => (body, room),
         Sent::Whole(bytes) => return Ok(bytes),
     };
-    let too_large = || Problem::too_large(limits.body);
+    match body.into_whole() {
+        Ok(whole) => fits(whole.len(), &room, limits).map(|()| whole),
+        // Rare, and large: the usual request does not carry its weight.
+        Err(coming) => Box::pin(gathered(coming, room, limits)).await,
+    }
+}
+
+/// What comes in pieces.
+async fn gathered(mut body: Incoming, room: Arc<BodyRoom>, limits: &Limits) -> Result<Bytes, Problem> {
     if body.size_hint().lower() > limits.body as u64 {
-        return Err(too_large());
+        return Err(Problem::too_large(limits.body));
     }
     let collected = async {
-        let mut body = body;
         let mut all = BytesMut::new();
-        let mut first: Option<Bytes> = None;
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return Err(Problem::bad_request("the body broke off; send it again")) };
             let Ok(data) = frame.into_data() else { continue };
-            let sum = all.len() + first.as_ref().map_or(0, Bytes::len) + data.len();
-            if sum > limits.body {
-                return Err(too_large());
-            }
-            if !room.grow_to(sum) {
-                let detail = "as many bytes are in flight as may; send it again when some have been answered";
-                return Err(Problem::too_many(detail, Millis::from_secs(1)));
-            }
-            // Most bodies come in one piece, which is then taken as it is.
-            match first.take() {
-                None if all.is_empty() => first = Some(data),
-                earlier => {
-                    if let Some(earlier) = earlier {
-                        all.extend_from_slice(&earlier);
-                    }
-                    all.extend_from_slice(&data);
-                }
-            }
+            fits(all.len() + data.len(), &room, limits)?;
+            all.extend_from_slice(&data);
         }
-        Ok(first.unwrap_or_else(|| all.freeze()))
+        Ok(all.freeze())
     };
     tokio::time::timeout(limits.body_time, collected).await.unwrap_or_else(|_| Err(Problem::too_slow()))
+}
+
+/// Whether a body of so many bytes may be held.
+fn fits(bytes: usize, room: &BodyRoom, limits: &Limits) -> Result<(), Problem> {
+    if bytes > limits.body {
+        return Err(Problem::too_large(limits.body));
+    }
+    if !room.grow_to(bytes) {
+        let detail = "as many bytes are in flight as may; send it again when some have been answered";
+        return Err(Problem::too_many(detail, Millis::from_secs(1)));
+    }
+    Ok(())
 }
 
 /// A body that is JSON of this shape.

@@ -70,8 +70,10 @@ pub(crate) fn collected(reply: Reply) -> Result<Response<Bytes>, Reply> {
 
 /// JSON.
 pub(crate) fn answer<T: Serialize>(value: &T) -> Reply {
-    match serde_json::to_vec(value) {
-        Ok(bytes) => whole(StatusCode::OK, "application/json", bytes.into()),
+    // Most answers fit.
+    let mut bytes = Vec::with_capacity(512);
+    match serde_json::to_writer(&mut bytes, value) {
+        Ok(()) => whole(StatusCode::OK, "application/json", bytes.into()),
         // All that is written here are texts and numbers; there is nothing that cannot be.
         Err(error) => problem(&crate::problem::store_down(error)),
     }
