@@ -94,7 +94,11 @@ mod tests {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..many {
-                scope.spawn(|| while !done.load(Ordering::Relaxed) {});
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
             }
             let mut scarcity = Scarcity::here();
             let end = now() + Duration::from_secs(30);
