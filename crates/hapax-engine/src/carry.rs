@@ -244,7 +244,8 @@ impl Inner {
                 return Poll::Ready(answered);
             }
             if late.is_none() {
-                late.set(Some(tokio::time::sleep(self.settings.store_timeout)));
+                // A store that takes all of its task's turn each time is late all the same.
+                late.set(Some(tokio::task::unconstrained(tokio::time::sleep(self.settings.store_timeout))));
             }
             match late.as_mut().as_pin_mut() {
                 Some(late) => late.poll(cx).map(|()| Err(self.lost(call))),

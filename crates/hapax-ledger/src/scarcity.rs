@@ -1,4 +1,4 @@
-//! Whether processors are scarce: whether a thread that could run has to wait for one.
+//! Whether processors are scarce: whether a thread that could run waits for one, be it that it gave way to others.
 //!
 //! The system counts that for each thread. It is asked now and then, not each time: the answer is for what comes next, not for what was.
 
@@ -31,7 +31,10 @@ impl Scarcity {
         if span < SPAN {
             return self.scarce;
         }
-        let waited = waits.so_far().unwrap_or_default();
+        let Some(waited) = waits.so_far() else {
+            self.scarce = false;
+            return false;
+        };
         self.scarce = is_scarce(self.scarce, span, waited.saturating_sub(self.waited));
         (self.since, self.waited) = (now, waited);
         self.scarce
@@ -70,15 +73,19 @@ impl Waits {
         use std::os::unix::fs::FileExt as _;
         let mut text = [0; 96];
         let read = self.0.read_at(&mut text, 0).ok()?;
-        // Nanoseconds that it ran, nanoseconds that it waited, how often it ran.
-        let waited = std::str::from_utf8(text.get(..read)?).ok()?.split_ascii_whitespace().nth(1)?;
-        waited.parse().ok().map(Duration::from_nanos)
+        waited(std::str::from_utf8(text.get(..read)?).ok()?)
     }
 
     #[cfg(not(target_os = "linux"))]
     fn so_far(&self) -> Option<Duration> {
         None
     }
+}
+
+/// Nanoseconds that it ran, nanoseconds that it waited, how often it ran.
+#[cfg(any(target_os = "linux", test))]
+fn waited(counts: &str) -> Option<Duration> {
+    counts.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
 #[cfg(test)]
@@ -90,6 +97,10 @@ mod tests {
     #[test]
     fn who_waits_for_a_processor_notices() {
         use std::sync::atomic::{AtomicBool, Ordering};
+        // A system that does not count, or not here.
+        if !std::fs::read_to_string("/proc/thread-self/schedstat").is_ok_and(|counts| !counts.starts_with("0 0 ")) {
+            return;
+        }
         let many = 2 * std::thread::available_parallelism().unwrap().get();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -106,6 +117,12 @@ mod tests {
             done.store(true, Ordering::Relaxed);
             assert!(now() < end, "the system does not say that a thread waits");
         });
+    }
+
+    #[test]
+    fn what_the_system_counts_is_read() {
+        assert_eq!(waited("12 34 5\n"), Some(Duration::from_nanos(34)));
+        assert_eq!(waited(""), None);
     }
 
     #[test]

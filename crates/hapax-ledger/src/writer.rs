@@ -121,10 +121,13 @@ impl Writer {
     pub(crate) fn turn(&mut self, wait: Option<Duration>) -> bool {
         let mut open = true;
         if self.waiting.is_empty() {
-            let wait = if self.errands.is_empty() { wait } else { None };
-            open = self.shared.queue.take_with(&mut self.incoming, wait, self.pace.wanted());
-            let scarce = self.scarcity.as_mut().is_some_and(Scarcity::is_here);
-            self.pace.came(self.incoming.len(), scarce);
+            // The ledger's own errands wait for nobody.
+            let at_rest = self.errands.is_empty();
+            let (wait, wanted) = if at_rest { (wait, self.pace.wanted()) } else { (None, 1) };
+            open = self.shared.queue.take_with(&mut self.incoming, wait, wanted);
+            if at_rest && let Some(scarcity) = &mut self.scarcity {
+                self.pace.came(self.incoming.len(), scarcity.is_here());
+            }
             for request in self.incoming.drain(..) {
                 match request {
                     Request::Swap(swap) => self.waiting.push_back(swap),

@@ -9,6 +9,7 @@ pub fn command(dir: &Path, words: &[&str]) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX_")) {
         command.env_remove(name);
     }
+    command.env_remove("TOKIO_WORKER_THREADS");
     command.current_dir(dir).args(words).stdin(Stdio::null());
     command
 }

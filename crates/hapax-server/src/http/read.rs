@@ -27,7 +27,7 @@ pub(crate) async fn bytes(body: Sent, limits: &Limits) -> Result<Bytes, Problem>
     };
     match body.into_whole() {
         Ok(whole) => fits(whole.len(), &room, limits).map(|()| whole),
-        // Rare, and large: the usual request does not carry its weight.
+        // Large: what came whole does not carry its weight.
         Err(coming) => Box::pin(gathered(coming, room, limits)).await,
     }
 }
@@ -43,6 +43,10 @@ async fn gathered(mut body: Incoming, room: Arc<BodyRoom>, limits: &Limits) -> R
             let Ok(frame) = frame else { return Err(Problem::bad_request("the body broke off; send it again")) };
             let Ok(data) = frame.into_data() else { continue };
             fits(all.len() + data.len(), &room, limits)?;
+            // Many clients send a head and then a body, which is one piece.
+            if all.is_empty() && body.is_end_stream() {
+                return Ok(data);
+            }
             all.extend_from_slice(&data);
         }
         Ok(all.freeze())
