@@ -37,7 +37,7 @@ pub(crate) fn spread(builder: &mut Builder) {
     };
     // Only threads that run tasks are ever parked.
     builder.on_thread_park(move || {
-        linux::PLACE.with_borrow_mut(|place| place.before_sleep(&allowed, &own, go_to));
+        linux::PLACE.with_borrow_mut(|place| place.before_sleep(linux::now(), &allowed, &own, go_to, linux::give_way));
     });
 }
 
@@ -81,28 +81,25 @@ mod linux {
     }
 
     impl Place {
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "how long the system keeps a processor is told by real time alone"
-        )]
+        /// `give_way` says how long that took.
         pub(super) fn before_sleep(
             &mut self,
+            now: Instant,
             allowed: &CpuSet,
             own: impl FnOnce() -> Option<CpuSet>,
             go_to: impl FnOnce(&CpuSet),
+            give_way: impl FnOnce() -> Duration,
         ) {
             match self {
                 Self::Any => {}
                 Self::New => *self = own().map_or(Self::Any, |place| Self::kept(place, go_to)),
-                Self::Left { since, .. } if since.elapsed() < ELSEWHERE => {}
+                Self::Left { since, .. } if now.saturating_duration_since(*since) < ELSEWHERE => {}
                 Self::Left { place, .. } => *self = Self::kept(*place, go_to),
                 Self::Own { place, crowding } => {
-                    let since = Instant::now();
-                    std::thread::yield_now();
-                    *crowding = after(*crowding, since.elapsed());
+                    *crowding = after(*crowding, give_way());
                     if *crowding >= MOST_CROWDING {
                         go_to(allowed);
-                        *self = Self::Left { place: *place, since };
+                        *self = Self::Left { place: *place, since: now };
                     }
                 }
             }
@@ -114,6 +111,17 @@ mod linux {
         }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "how long the system keeps a processor is told by real time alone")]
+    pub(super) fn now() -> Instant {
+        Instant::now()
+    }
+
+    pub(super) fn give_way() -> Duration {
+        let since = now();
+        std::thread::yield_now();
+        since.elapsed()
+    }
+
     fn after(crowding: u32, waited: Duration) -> u32 {
         if waited < SHORT { crowding.saturating_sub(1) } else { crowding + LONG_WAIT }
     }
@@ -121,6 +129,62 @@ mod linux {
     #[cfg(test)]
     mod tests {
         use super::*;
+
+        /// A place, what it was told to go to, and where it may.
+        struct Thread {
+            place: Place,
+            went: Vec<CpuSet>,
+            start: Instant,
+        }
+
+        fn one(processor: usize) -> CpuSet {
+            let mut only = CpuSet::new();
+            only.set(processor);
+            only
+        }
+
+        fn all() -> CpuSet {
+            let mut all = one(0);
+            all.set(1);
+            all
+        }
+
+        impl Thread {
+            fn new() -> Self {
+                Self { place: Place::New, went: Vec::new(), start: now() }
+            }
+
+            fn sleeps(&mut self, after: Duration, own: Option<CpuSet>, waited: Duration) {
+                let went = &mut self.went;
+                let go_to = |places: &CpuSet| went.push(*places);
+                self.place.before_sleep(self.start + after, &all(), || own, go_to, || waited);
+            }
+        }
+
+        #[test]
+        fn a_thread_leaves_a_crowded_processor_and_comes_back() {
+            let mut thread = Thread::new();
+            thread.sleeps(Duration::ZERO, Some(one(1)), Duration::ZERO);
+            for _ in 0..8 {
+                assert_eq!(thread.went, [one(1)]);
+                thread.sleeps(Duration::ZERO, None, 2 * SHORT);
+            }
+            assert_eq!(thread.went, [one(1), all()]);
+            thread.sleeps(ELSEWHERE - SHORT, None, Duration::ZERO);
+            assert_eq!(thread.went.len(), 2, "it stays away");
+            thread.sleeps(ELSEWHERE, None, Duration::ZERO);
+            assert_eq!(thread.went, [one(1), all(), one(1)]);
+            // What was before is forgotten.
+            (0..7).for_each(|_| thread.sleeps(ELSEWHERE, None, 2 * SHORT));
+            assert_eq!(thread.went.len(), 3);
+        }
+
+        #[test]
+        fn a_thread_without_a_processor_of_its_own_goes_nowhere() {
+            let mut thread = Thread::new();
+            (0..20).for_each(|_| thread.sleeps(Duration::ZERO, None, 2 * SHORT));
+            assert!(thread.went.is_empty(), "{:?}", thread.went);
+        }
 
         /// A client with many answers to read takes its time now and then. That is no reason to leave.
         #[test]
