@@ -249,6 +249,7 @@ impl Inner {
             }
             match late.as_mut().as_pin_mut() {
                 Some(late) => late.poll(cx).map(|()| Err(self.lost(call))),
+                // It was set just now.
                 None => Poll::Pending,
             }
         })

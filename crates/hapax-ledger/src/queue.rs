@@ -193,12 +193,6 @@ mod tests {
         taken
     }
 
-    #[test]
-    fn as_many_as_are_wanted_are_taken_at_once() {
-        assert_eq!(taken(&holding(3), 3), [0, 1, 2]);
-        assert_eq!(taken(&holding(5), 3).len(), 5);
-    }
-
     /// There is nobody else, and the one there is waits for its answer.
     #[test]
     fn who_never_comes_is_not_waited_for() {

@@ -41,7 +41,7 @@ impl Scarcity {
     }
 }
 
-/// A tenth of the time is much for a thread that runs for a tenth of it. What it was makes a difference, so that it is not one thing
+/// More than a tenth of the time is much. What it was makes a difference, so that it is not one thing
 /// and the other by turns.
 fn is_scarce(was: bool, span: Duration, waited: Duration) -> bool {
     waited > span / if was { 20 } else { 10 }
