@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::failure::{Failure, Result};
 use crate::program::{Program, passed_on};
-use crate::{process, servers};
+use crate::{process, profile, servers};
 
 /// The peers take minutes to build, so only the benchmarks that need them do.
 const FEATURES: [(&str, &str); 8] = [
@@ -35,6 +35,9 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     }
     if args.iter().any(|arg| NEED_THE_PROGRAM.contains(arg)) {
         process::run(root, &["cargo", "build", "--release", "-p", "hapax-cli"])?;
+        if let Some(notice) = profile::notice(root)? {
+            eprintln!("note: {notice}");
+        }
     }
     let wanted = FEATURES.iter().find(|(name, _)| args.contains(name));
     let features: &[&str] = wanted.map_or(&[], |(_, feature)| std::slice::from_ref(feature));

@@ -13,6 +13,7 @@ Commands of this repository: cargo xtask COMMAND
   soak NAME [--minutes M | --seconds S]
                               the long runs of the test layers
   deny [--offline] [CHECK…]   advisories, licences and sources by cargo-deny
+  profile                     records anew what releases are compiled with
   help                        this list";
 
 pub(crate) fn print() {

@@ -11,6 +11,7 @@ mod help;
 mod metadata;
 mod model;
 mod process;
+mod profile;
 mod program;
 mod python;
 #[cfg(test)]
@@ -57,6 +58,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "bench" => bench::run(&root, rest),
         "soak" => soak::run(&root, rest),
         "deny" => deny::run(&root, rest),
+        "profile" => profile::run(&root, rest),
         "help" | "--help" | "-h" => {
             help::print();
             Ok(())

@@ -12,7 +12,7 @@ struct Package {
 }
 
 const PACKAGES: &[Package] = &[
-    Package { name: "redis-server", shown_by: &["/usr/bin/redis-server", "/usr/local/bin/redis-server"] },
+    REDIS,
     Package { name: "postgresql", shown_by: &["/usr/lib/postgresql/*/bin/initdb", "/usr/local/bin/initdb"] },
     Package {
         name: "nats-server",
@@ -29,6 +29,10 @@ const PACKAGES: &[Package] = &[
     Package { name: "util-linux", shown_by: &["/usr/bin/setpriv"] },
 ];
 
+/// A store, and the peer of a benchmark.
+const REDIS: Package =
+    Package { name: "redis-server", shown_by: &["/usr/bin/redis-server", "/usr/local/bin/redis-server"] };
+
 /// Peers and tools of the benchmarks, which the tests can do without.
 const NGINX: Package = Package { name: "nginx-light", shown_by: &["/usr/sbin/nginx"] };
 const VALGRIND: Package = Package { name: "valgrind", shown_by: &["/usr/bin/valgrind", "/usr/local/bin/valgrind"] };
@@ -43,6 +47,7 @@ pub(crate) fn install(root: &Path) -> Result<()> {
 pub(crate) fn install_for_bench(root: &Path, bench: &str) -> Result<()> {
     let package = match bench {
         "gateway" | "replay" => NGINX,
+        "daemon" => REDIS,
         "cost" => VALGRIND,
         // The same servers as the tests'.
         "store" | "store-redis" => return install(root),

@@ -59,8 +59,8 @@ impl Out {
         Self::of(Kind::Timed(Box::new(body)))
     }
 
-    pub(crate) fn link(body: LinkBody) -> Self {
-        Self::of(Kind::Link(Box::new(body)))
+    pub(crate) const fn link(body: Box<LinkBody>) -> Self {
+        Self::of(Kind::Link(body))
     }
 
     pub(crate) fn boxed<B>(body: B) -> Self

@@ -193,7 +193,7 @@ fn changed(route: &Route) -> hapax_http::Answer {
 /// The request sent, and its answer as far as it has to be known before it goes on.
 async fn exchanged(
     taken: Taken,
-    request: http::Request<Out>,
+    request: Box<http::Request<Out>>,
     clean: bool,
     route: &Route,
     most: u64,
@@ -293,7 +293,7 @@ pub(crate) fn no_answer(route: &Route, failure: &Failure) -> Response<Out> {
 /// Sends once, and waits for the head of the answer.
 pub(crate) async fn send(
     taken: Taken,
-    request: http::Request<Out>,
+    request: Box<http::Request<Out>>,
     clean: bool,
     route: &Route,
 ) -> Result<Response<Out>, Failure> {

@@ -55,7 +55,7 @@ impl Reauthorize {
             Some(peer) => self.whose.account(asking, *peer),
             None => Account::Nobody,
         };
-        let response = self.pool.take(&account).await?.send(request, true, &self.pool).await?;
+        let response = self.pool.take(&account).await?.send(Box::new(request), true, &self.pool).await?;
         let may = meant(response.status());
         // Read to its end, the connection can be used again.
         let _ = http_body_util::BodyExt::collect(http_body_util::Limited::new(response.into_body(), 64 * 1024)).await;

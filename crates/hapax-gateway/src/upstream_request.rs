@@ -17,7 +17,7 @@ pub(crate) fn upstream_request(
     route: &Route,
     forwarder: &Forwarder,
     peer: Peer,
-) -> Option<Request<Out>> {
+) -> Option<Box<Request<Out>>> {
     let path = target(&head.uri, route)?;
     let target = route.pool.target();
     let client_host = match head.uri.authority() {
@@ -38,7 +38,8 @@ pub(crate) fn upstream_request(
     head.version = Version::HTTP_11;
     // What the server noted about the client's connection is not for the upstream's.
     head.extensions.clear();
-    Some(Request::from_parts(head, body))
+    // It goes through many hands on its way, and is large.
+    Some(Box::new(Request::from_parts(head, body)))
 }
 
 fn target(uri: &Uri, route: &Route) -> Option<PathAndQuery> {

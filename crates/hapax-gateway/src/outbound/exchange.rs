@@ -47,7 +47,7 @@ impl Taken {
     /// `reusable`: whether the connection may carry another request afterwards.
     pub(crate) async fn send(
         self,
-        request: Request<Out>,
+        request: Box<Request<Out>>,
         reusable: bool,
         pool: &Arc<Pool>,
     ) -> Result<Response<Out>, Failure> {
@@ -71,25 +71,29 @@ impl Taken {
 
 /// The head of an answer, and what its body comes over.
 enum Answered {
-    Own(Response<LinkBody>),
+    Own(Response<Box<LinkBody>>),
     Shared(Response<Incoming>, OwnedSemaphorePermit),
 }
 
 impl Line {
     async fn once(
         self,
-        request: Request<Out>,
+        mut request: Box<Request<Out>>,
         reusable: bool,
         pool: &Arc<Pool>,
-    ) -> Result<Answered, (Failure, Option<Request<Out>>)> {
+    ) -> Result<Answered, (Failure, Option<Box<Request<Out>>>)> {
         match self {
-            Self::Own(link) => link.exchange(for_http1(request), reusable, pool).await.map(Answered::Own),
+            Self::Own(link) => {
+                for_http1(&mut request);
+                link.exchange(request, reusable, pool).await.map(Answered::Own)
+            }
             Self::Shared(stream) => {
                 let (mut sender, permit) = stream.into_parts();
-                match sender.try_send_request(for_http2(request, pool)).await {
+                for_http2(&mut request, pool);
+                match sender.try_send_request(*request).await {
                     Ok(response) => Ok(Answered::Shared(response, permit)),
                     Err(mut error) => {
-                        let given_back = error.take_message();
+                        let given_back = error.take_message().map(Box::new);
                         let why = told(error.error());
                         if given_back.is_some() || was_refused(error.error()) {
                             Err((Failure::NotSent(why), given_back))
@@ -105,16 +109,15 @@ impl Line {
 
 /// A body of which nobody knows the length is announced, whatever the method: of a GET or a HEAD that announces nothing
 /// our library takes it that there is none, and drops it.
-fn for_http1(mut request: Request<Out>) -> Request<Out> {
+fn for_http1(request: &mut Request<Out>) {
     let body = request.body();
     if !body.is_end_stream() && body.size_hint().exact().is_none() {
         request.headers_mut().insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
-    request
 }
 
 /// HTTP/2 has the host in the target and no `Host`, and frames instead of chunks.
-fn for_http2(mut request: Request<Out>, pool: &Pool) -> Request<Out> {
+fn for_http2(request: &mut Request<Out>, pool: &Pool) {
     // Of a connection that turned out to be closed.
     request.headers_mut().remove(header::TRANSFER_ENCODING);
     let host = request.headers_mut().remove(header::HOST);
@@ -128,7 +131,6 @@ fn for_http2(mut request: Request<Out>, pool: &Pool) -> Request<Out> {
         *request.uri_mut() = uri;
     }
     *request.version_mut() = Version::HTTP_2;
-    request
 }
 
 /// The one answer of HTTP/2 that promises that nothing was done (RFC 9113, 8.7).

@@ -70,15 +70,15 @@ impl Link {
     /// Sends, and waits for the head of the answer. A request that was certainly not sent comes back.
     pub(super) async fn exchange(
         mut self: Box<Self>,
-        request: Request<Out>,
+        request: Box<Request<Out>>,
         reusable: bool,
         pool: &Arc<Pool>,
-    ) -> Result<Response<LinkBody>, (Failure, Option<Request<Out>>)> {
+    ) -> Result<Response<Box<LinkBody>>, (Failure, Option<Box<Request<Out>>>)> {
         if !poll_fn(|cx| Poll::Ready(self.is_fit(cx))).await {
             return Err((Failure::NotSent("it was closed".to_owned()), Some(request)));
         }
         let before = self.written.so_far();
-        let mut answer = std::pin::pin!(self.sender.try_send_request(request));
+        let mut answer = std::pin::pin!(self.sender.try_send_request(*request));
         let answered = poll_fn(|cx| {
             self.drive(cx);
             answer.as_mut().poll(cx)
@@ -92,7 +92,8 @@ impl Link {
                 let quiet = Quiet::new(pool.timing.body_idle);
                 let pool = reusable.then(|| Arc::clone(pool));
                 let written = self.written.so_far();
-                let mut body = LinkBody { incoming, link: Some(self), share: None, pool, written, quiet };
+                let link = Some(self);
+                let mut body = Box::new(LinkBody { incoming, link, share: None, pool, written, quiet });
                 poll_fn(|cx| {
                     body.end_if_whole(cx);
                     Poll::Ready(())
@@ -101,7 +102,7 @@ impl Link {
                 Ok(Response::from_parts(head, body))
             }
             Err(mut error) => {
-                let given_back = error.take_message();
+                let given_back = error.take_message().map(Box::new);
                 let why = told(error.error());
                 if given_back.is_some() || self.written.so_far() == before {
                     Err((Failure::NotSent(why), given_back))
@@ -127,7 +128,7 @@ pub(crate) struct LinkBody {
 }
 
 impl LinkBody {
-    pub(super) fn on(mut self, share: Share) -> Self {
+    pub(super) fn on(mut self: Box<Self>, share: Share) -> Box<Self> {
         self.share = self.link.is_some().then_some(share);
         self
     }

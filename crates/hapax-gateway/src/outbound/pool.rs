@@ -280,7 +280,9 @@ mod tests {
             let pool = Pool::new(target, Protocol::Http1, Timing::default(), None);
             let link = Box::new(Link::new(sender, connection, written, place));
             let request = Request::post("/pay").header("host", "a").body(Out::whole(body.into())).unwrap();
-            let Err((failure, _)) = link.exchange(request, true, &pool).await else { panic!("it was answered") };
+            let Err((failure, _)) = link.exchange(Box::new(request), true, &pool).await else {
+                panic!("it was answered")
+            };
             assert!(matches!(failure, Failure::NotSent(_)) && failure.nothing_sent(), "{failure}");
             let mut seen = Vec::new();
             theirs.read_to_end(&mut seen).await.unwrap();
