@@ -66,6 +66,11 @@ impl Nats {
         format!("nats://127.0.0.1:{}", self.port())
     }
 
+    /// What it has said so far.
+    pub fn log(&self) -> String {
+        self.server.log()
+    }
+
     /// The names of all its streams, for tests that look behind the store's back.
     pub fn streams(&self) -> Vec<String> {
         let said = ask(self.port(), "$JS.API.STREAM.NAMES", "").expect("it answers");

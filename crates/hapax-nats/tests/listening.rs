@@ -1,6 +1,6 @@
 //! The consumer alone is lost, while everything else goes on.
 
-use std::{fs, process::Command, time::Duration};
+use std::{fs, process::Command};
 
 use async_nats::ConnectOptions;
 use hapax_core::Version;
@@ -32,24 +32,23 @@ impl Strict {
         format!("nats://{user}:hush@127.0.0.1:{}", self.nats.port())
     }
 
-    fn set(&self, denied: &str) {
+    async fn set(&self, denied: &str) {
         fs::write(self.own.join("users.conf"), users(denied)).unwrap();
         let pid = fs::read_to_string(self.own.join("pid")).unwrap();
+        let before = self.reloads();
         assert!(Command::new("kill").args(["-HUP", pid.trim()]).status().unwrap().success());
+        // It does so in its own time, and meanwhile lets nobody in, refuses, or loses an answer.
+        eventually("it has read its users anew", async || self.reloads() > before).await;
+    }
+
+    /// The last thing that it says of each.
+    fn reloads(&self) -> usize {
+        self.nats.log().matches("Reloaded server configuration").count()
     }
 
     async fn say(&self, subject: &str) -> String {
-        // While the server reads its users anew it knows none of them for a moment.
-        let mut tries = 0;
-        let client = loop {
-            let options = ConnectOptions::with_user_and_password("operator".into(), "hush".into());
-            match options.connect(format!("127.0.0.1:{}", self.nats.port())).await {
-                Ok(client) => break client,
-                Err(error) if tries == 50 => panic!("{error}"),
-                Err(_) => tries += 1,
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        };
+        let options = ConnectOptions::with_user_and_password("operator".into(), "hush".into());
+        let client = options.connect(format!("127.0.0.1:{}", self.nats.port())).await.unwrap();
         let answer = client.request(subject.to_owned(), "".into()).await.unwrap();
         String::from_utf8(answer.payload.to_vec()).unwrap()
     }
@@ -82,16 +81,17 @@ async fn a_consumer_that_is_away_is_made_up_for_and_comes_back() {
     let mut watch = waiting.watch(&id(1)).await.unwrap();
     eventually("it follows", async || waiting.listens()).await;
 
-    server.set("\"$JS.API.CONSUMER.CREATE.>\"");
+    server.set("\"$JS.API.CONSUMER.CREATE.>\"").await;
     for consumer in server.consumers().await {
-        server.say(&format!("$JS.API.CONSUMER.DELETE.KV_hapax.{consumer}")).await;
+        let said = server.say(&format!("$JS.API.CONSUMER.DELETE.KV_hapax.{consumer}")).await;
+        assert!(said.contains("\"success\":true"), "{said}");
     }
     eventually("its end is noticed", async || !waiting.listens()).await;
     let away = accidents::a_subscription_that_is_away_is_made_up_for;
     let version = away(&waiting, watch.as_mut(), &writing, Version::NEVER).await;
     assert!(!waiting.listens(), "and goes on to");
 
-    server.set("");
+    server.set("").await;
     eventually("it follows again", async || waiting.listens()).await;
     accidents::a_subscription_that_is_back_wakes_at_once(watch.as_mut(), &writing, version).await;
 }
