@@ -122,6 +122,8 @@ fn redis(place: &Path) -> Result<Running, String> {
     let mut command = Command::new("redis-server");
     command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--daemonize", "no", "--save", ""]);
     command.args(["--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"]);
+    // It would rewrite its log in the background, on a processor of whoever's turn it is then.
+    command.args(["--auto-aof-rewrite-percentage", "0"]);
     command.arg("--dir").arg(&place).stdout(Stdio::null()).stderr(Stdio::null());
     Running::at(address, &mut command).map_err(|error| format!("redis is the peer here: {error}"))
 }

@@ -29,6 +29,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use args::{Args, Command};
 use failure::Failure;
+use processors::Serving;
 
 /// Records and requests are allocated in one thread and freed in another all the time, which glibc's arenas do not like.
 #[global_allocator]
@@ -71,10 +72,17 @@ fn run(args: Args) -> Result<(), Failure> {
         processors::spread(&mut runtime);
     }
     let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
+    let serving = || Serving::beside(&runtime).map_err(Failure::Runtime);
     match args.command {
-        Command::Gateway(args) => runtime.block_on(gateway::run(*args)),
+        Command::Gateway(args) => {
+            let serving = serving()?;
+            runtime.block_on(gateway::run(*args, serving.crew()))
+        }
         Command::Demo(args) => runtime.block_on(demo::run(args)),
-        Command::Serve(args) => runtime.block_on(serve::run(*args)),
+        Command::Serve(args) => {
+            let serving = serving()?;
+            runtime.block_on(serve::run(*args, serving.crew()))
+        }
         Command::Operate(command) => runtime.block_on(commands::run(*command)),
     }
 }

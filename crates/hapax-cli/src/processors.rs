@@ -11,33 +11,56 @@
 //! Somebody who computes gives nothing back, though, and keeps the processor for milliseconds. Beside such a one a thread is better off
 //! asleep, and wherever the system puts it: it lets go for a while.
 
-use tokio::runtime::Builder;
+//!
+//! Connections are spread over runtimes of one such thread each, and belong to one of them, so that what they need does not go from one processor's
+//! cache to another's at each step. What belongs to nobody's connection is done by the program's own runtime.
+
+use std::io;
+
+use hapax_server::Crew;
+use tokio::runtime::{Builder, Runtime};
+
+/// The runtimes that serve connections. They end when this is dropped, and with them what they still do.
+pub(crate) struct Serving(Vec<Runtime>);
+
+impl Serving {
+    /// One for each processor, if the program's own runtime has a thread for each. Else none: whoever has set another number of threads knows why.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn beside(own: &Runtime) -> io::Result<Self> {
+        let Some(allowed) = linux::allowed() else { return Ok(Self(Vec::new())) };
+        let processors = linux::processors(&allowed);
+        if own.metrics().num_workers() != processors.len() {
+            return Ok(Self(Vec::new()));
+        }
+        let one = |processor: usize| {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(1).thread_name("hapax-serving").enable_all();
+            linux::keep(&mut builder, allowed, move || Some(processor));
+            builder.build()
+        };
+        Ok(Self(processors.into_iter().map(one).collect::<io::Result<_>>()?))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn beside(_: &Runtime) -> io::Result<Self> {
+        Ok(Self(Vec::new()))
+    }
+
+    pub(crate) fn crew(&self) -> Crew {
+        Crew::new(self.0.iter().map(|runtime| runtime.handle().clone()))
+    }
+}
 
 /// Lets each thread that runs tasks keep to a processor of its own.
 #[cfg(target_os = "linux")]
 pub(crate) fn spread(builder: &mut Builder) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     use tokio::runtime::{Handle, worker_index};
 
-    let Ok(allowed) = sched_getaffinity(None) else { return };
-    let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|one| allowed.is_set(*one)).collect();
-    // A thread begins where the one that started it may run. Those that run no tasks go wherever there is room.
-    builder.on_thread_start(move || {
-        let _slower_without = sched_setaffinity(None, &allowed);
-    });
-    let own = move || {
+    let Some(allowed) = linux::allowed() else { return };
+    let processors = linux::processors(&allowed);
+    linux::keep(builder, allowed, move || {
         let workers = Handle::try_current().ok()?.metrics().num_workers();
-        let own = processors.get(worker_index()?).filter(|_| workers == processors.len())?;
-        let mut only = CpuSet::new();
-        only.set(*own);
-        Some(only)
-    };
-    let go_to = |places: &CpuSet| {
-        let _slower_without = sched_setaffinity(None, places);
-    };
-    // Only threads that run tasks are ever parked.
-    builder.on_thread_park(move || {
-        linux::PLACE.with_borrow_mut(|place| place.before_sleep(linux::now(), &allowed, &own, go_to, linux::give_way));
+        processors.get(worker_index()?).filter(|_| workers == processors.len()).copied()
     });
 }
 
@@ -51,7 +74,39 @@ mod linux {
         time::{Duration, Instant},
     };
 
-    use rustix::thread::CpuSet;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use tokio::runtime::Builder;
+
+    /// Where this process may run.
+    pub(super) fn allowed() -> Option<CpuSet> {
+        sched_getaffinity(None).ok()
+    }
+
+    pub(super) fn processors(allowed: &CpuSet) -> Vec<usize> {
+        (0..CpuSet::MAX_CPU).filter(|one| allowed.is_set(*one)).collect()
+    }
+
+    /// Lets the threads of a runtime keep to the processors that are their own.
+    pub(super) fn keep(
+        builder: &mut Builder,
+        allowed: CpuSet,
+        own: impl Fn() -> Option<usize> + Send + Sync + 'static,
+    ) {
+        let go_to = |places: &CpuSet| {
+            let _slower_without = sched_setaffinity(None, places);
+        };
+        // A thread begins where the one that started it may run. Those that run no tasks go wherever there is room.
+        builder.on_thread_start(move || go_to(&allowed));
+        let own = move || {
+            let mut only = CpuSet::new();
+            only.set(own()?);
+            Some(only)
+        };
+        // Only threads that run tasks are ever parked.
+        builder.on_thread_park(move || {
+            PLACE.with_borrow_mut(|place| place.before_sleep(now(), &allowed, &own, go_to, give_way));
+        });
+    }
 
     /// Whoever works in turns is done by then. Whoever computes is not.
     const SHORT: Duration = Duration::from_millis(2);
@@ -62,10 +117,10 @@ mod linux {
     /// How long the system has its way with a thread whose processor is crowded.
     const ELSEWHERE: Duration = Duration::from_secs(5);
 
-    thread_local!(pub(super) static PLACE: RefCell<Place> = const { RefCell::new(Place::New) });
+    thread_local!(static PLACE: RefCell<Place> = const { RefCell::new(Place::New) });
 
     #[derive(Debug)]
-    pub(super) enum Place {
+    enum Place {
         New,
         /// It has none of its own.
         Any,
@@ -82,7 +137,7 @@ mod linux {
 
     impl Place {
         /// `give_way` says how long that took.
-        pub(super) fn before_sleep(
+        fn before_sleep(
             &mut self,
             now: Instant,
             allowed: &CpuSet,
@@ -112,11 +167,11 @@ mod linux {
     }
 
     #[allow(clippy::disallowed_methods, reason = "how long the system keeps a processor is told by real time alone")]
-    pub(super) fn now() -> Instant {
+    fn now() -> Instant {
         Instant::now()
     }
 
-    pub(super) fn give_way() -> Duration {
+    fn give_way() -> Duration {
         let since = now();
         std::thread::yield_now();
         since.elapsed()

@@ -1,4 +1,5 @@
-//! Threads that run requests keep to a processor each, and only they do.
+//! Threads that run requests keep to a processor each, and only they do. There are two for each processor: one that serves connections, and
+//! one of the program's own.
 
 #![cfg(target_os = "linux")]
 
@@ -33,6 +34,13 @@ fn counted(places: &str) -> usize {
     places.split(',').map(numbers).sum()
 }
 
+/// Those that serve connections.
+fn serving(process: u32) -> usize {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let names = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "hapax-serving").count()
+}
+
 fn keepers(process: u32) -> Vec<String> {
     places_of_threads(process).into_iter().filter(|places| counted(places) == 1).collect()
 }
@@ -48,7 +56,10 @@ fn each_thread_that_runs_requests_keeps_to_a_processor() {
     let dir = Dir::new();
     let daemon = Daemon::start(&dir, &[]);
     let different = || keepers(daemon.child.id()).into_iter().collect::<BTreeSet<_>>();
-    until("its threads to settle, each in a place of its own", || different().len() == many);
+    until("its threads to settle, each in a place of its own", || {
+        different().len() == many && keepers(daemon.child.id()).len() == 2 * many
+    });
+    assert_eq!(serving(daemon.child.id()), many);
 
     // An administrator's step is written down by a thread that one of them has started.
     let before = places_of_threads(daemon.child.id()).len();
@@ -60,7 +71,7 @@ fn each_thread_that_runs_requests_keeps_to_a_processor() {
         after.len() > before
     });
     let others = after.iter().filter(|places| counted(places) > 1);
-    assert!(others.clone().count() >= after.len() - many, "others go where there is room: {after:?}");
+    assert!(others.clone().count() >= after.len() - 2 * many, "others go where there is room: {after:?}");
     assert!(others.into_iter().all(|places| *places == everywhere()), "{after:?}");
 }
 
@@ -74,9 +85,10 @@ fn a_gateway_does_so_too() {
     let dir = Dir::new();
     let gateway = Start::at(&dir).upstream(upstream.address).go();
     assert_eq!(post(gateway.address, "/pay", "k1", "{}").status, 201);
-    until("its threads to settle", || keepers(gateway.id()).len() == many);
+    until("its threads to settle", || keepers(gateway.id()).len() == 2 * many);
+    assert_eq!(serving(gateway.id()), many);
     let all = places_of_threads(gateway.id());
-    assert!(all.len() > many, "its ledger has threads too: {all:?}");
+    assert!(all.len() > 2 * many, "its ledger has threads too: {all:?}");
     assert!(all.iter().all(|places| counted(places) == 1 || *places == everywhere()), "{all:?}");
 }
 
@@ -90,6 +102,7 @@ fn fewer_threads_than_processors_go_where_there_is_room() {
     let daemon = Daemon::start_with(&dir, &[], &[("TOKIO_WORKER_THREADS", "1")]);
     json(dir.path(), &["op", "begin", "jobs", "k1", "--tenant", "acme", "--json"]);
     assert_eq!(keepers(daemon.child.id()), Vec::<String>::new());
+    assert_eq!(serving(daemon.child.id()), 0);
 }
 
 /// Whoever starts it on some processors only, as `taskset` does, keeps the others.

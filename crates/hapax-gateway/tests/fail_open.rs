@@ -13,7 +13,7 @@ use hapax_engine::{Engine, Settings};
 use hapax_gateway::{
     Config, Gateway, Notice,
     config::Secrets,
-    inbound::{Inbound, Limits, Live, Stop},
+    inbound::{Crew, Inbound, Limits, Live, Stop},
 };
 use hapax_store::{Fault, FaultyStore, MemoryStore, Plan};
 use tokio::{
@@ -71,7 +71,7 @@ async fn what_ran_without_a_record_is_marked() {
     let (live, (_stop, stopping)) = (Live::default(), Stop::new());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let inbound = Inbound { listener, tls: None, limits: Limits::default() };
+    let inbound = Inbound { listener, tls: None, limits: Limits::default(), crew: Crew::default() };
     let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
     let heard = Arc::clone(&notices);
     let tell = move |notice| heard.lock().unwrap().push(notice);

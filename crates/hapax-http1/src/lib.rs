@@ -6,9 +6,11 @@
 //! and a request that came whole costs one read, one write, and no message from one part to another.
 //!
 //! What is read: [`grammar`]. What a request's body is while it comes: [`Incoming`]. What one connection does: [`serve`].
+//! Who does it: [`Crew`].
 
 mod answer;
 mod connection;
+mod crew;
 mod date;
 mod deadline;
 pub mod grammar;
@@ -21,6 +23,7 @@ mod stop;
 mod wire;
 
 pub use connection::{Ahead, serve};
+pub use crew::{Crew, Seat, moved};
 pub use deadline::Deadline;
 pub use incoming::{Incoming, Lost};
 pub use limits::{Limits, Manners, Rest};

@@ -12,6 +12,7 @@ use std::{
 use data_encoding::HEXLOWER;
 use hapax_core::identity::Tenant;
 use hapax_engine::{Engine, Providers};
+use hapax_http1::Crew;
 use parking_lot::{Mutex, RwLock};
 use rustls::ServerConfig as TlsConfig;
 use serde_json::json;
@@ -70,6 +71,7 @@ pub struct ServerBuilder {
     engine: Engine,
     auth: Auth,
     limits: Limits,
+    crew: Crew,
     log: Log,
     audit: Arc<Audit>,
     gauges: Option<Gauges>,
@@ -97,6 +99,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The runtimes that serve connections; the one that takes them if left out.
+    #[must_use]
+    pub fn crew(mut self, crew: Crew) -> Self {
+        self.crew = crew;
         self
     }
 
@@ -202,7 +211,7 @@ impl ServerBuilder {
             stop,
             engine: self.engine,
         };
-        Ok(Server { app: Arc::new(app), stopping: Arc::new(stopping) })
+        Ok(Server { app: Arc::new(app), crew: self.crew, stopping: Arc::new(stopping) })
     }
 }
 
@@ -227,6 +236,7 @@ fn anonymous() -> Identity {
 #[derive(Clone, Debug)]
 pub struct Server {
     app: Arc<App>,
+    crew: Crew,
     stopping: Arc<watch::Sender<bool>>,
 }
 
@@ -238,6 +248,7 @@ impl Server {
             engine,
             auth: Auth::None,
             limits: Limits::default(),
+            crew: Crew::default(),
             log: Log::silent(),
             audit: Arc::new(Audit::in_memory()),
             gauges: None,
@@ -295,12 +306,12 @@ impl Server {
     ) -> Serving<Result<(), ServerError>> {
         let may = self.may_serve(&listener);
         let handler = AtDoor { app: Arc::clone(&self.app), door };
-        let (limits, stop) = (Arc::clone(&self.app.limits), self.app.stop.clone());
+        let (limits, crew, stop) = (Arc::clone(&self.app.limits), self.crew.clone(), self.app.stop.clone());
         Box::pin(async move {
             may?;
             match tls {
-                None => http::serve(listener, handler, limits, stop).await,
-                Some(config) => http::serve(http::Tls::new(listener, &config), handler, limits, stop).await,
+                None => http::serve(listener, handler, limits, crew, stop).await,
+                Some(config) => http::serve(http::Tls::new(listener, &config), handler, limits, crew, stop).await,
             }
             Ok(())
         })
@@ -310,7 +321,8 @@ impl Server {
     #[must_use = "nothing is served unless this is awaited"]
     pub fn serve_socket(&self, listener: UnixListener) -> Serving<()> {
         let handler = AtDoor { app: Arc::clone(&self.app), door: Door::Socket };
-        Box::pin(http::serve(listener, handler, Arc::clone(&self.app.limits), self.app.stop.clone()))
+        let (limits, stop) = (Arc::clone(&self.app.limits), self.app.stop.clone());
+        Box::pin(http::serve(listener, handler, limits, Crew::default(), stop))
     }
 
     /// Writes down what nobody asks for: evictions, with their number, and signed checkpoints.

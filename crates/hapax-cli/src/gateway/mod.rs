@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use hapax::{Engine, Hapax, Store};
 use hapax_gateway::config::Secrets;
-use hapax_server::{Format, Level, Log};
+use hapax_server::{Crew, Format, Level, Log};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::interval,
@@ -21,7 +21,7 @@ pub(crate) use effective::Effective;
 pub(crate) use running::Running;
 pub(crate) use secret::kept_in as kept_secret;
 
-pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: GatewayArgs, crew: Crew) -> Result<(), Failure> {
     crate::files::take_all();
     let effective = Effective::alone(&args)?;
     for warning in &effective.warnings {
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
     let log = Log::to_stderr(Level::Warn, Format::Text);
-    let running = Running::start(&effective, &engine, secrets, log).await?;
+    let running = Running::start(&effective, &engine, secrets, log, crew).await?;
 
     let (reloader, mut asked) = hapax_server::reloads();
     let books = Books::open(&engine, opened.directory.clone(), &effective.store, reloader)?;

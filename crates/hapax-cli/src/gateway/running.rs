@@ -8,7 +8,7 @@ use hapax_gateway::{
     config::Secrets,
     inbound::{Inbound, Live, Stop},
 };
-use hapax_server::{Level, Log};
+use hapax_server::{Crew, Level, Log};
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 
 use super::Effective;
@@ -36,6 +36,7 @@ impl Running {
         engine: &Engine,
         secrets: Secrets,
         log: Log,
+        crew: Crew,
     ) -> Result<Self, Failure> {
         let setup = effective.config.build(engine, &effective.policies, &secrets, None)?;
         let tls = effective.config.tls.as_ref().map(hapax_gateway::inbound::TlsFiles::server).transpose()?;
@@ -47,7 +48,7 @@ impl Running {
         let live = Live::default();
         let (stop, stopping) = Stop::new();
         let gateway = Gateway::new(setup, live.clone(), move |notice| tell(notice, &log));
-        let inbound = Inbound { listener, tls, limits: effective.config.limits.clone() };
+        let inbound = Inbound { listener, tls, limits: effective.config.limits.clone(), crew };
         let accepting = tokio::spawn(gateway.serve(inbound, stopping));
         let grace = effective.config.grace.unwrap_or(GRACE);
         let address = format!("{scheme}://{address}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hapax::{Engine, Policies, identity::Secret};
 use hapax_gateway::{Setup, config::Secrets};
-use hapax_server::Log;
+use hapax_server::{Crew, Log};
 
 use super::{
     args::ServeArgs,
@@ -90,12 +90,13 @@ pub(super) async fn start(
     engine: &Engine,
     secret: Secret,
     log: Log,
+    crew: Crew,
 ) -> Result<Option<Beside>, Failure> {
     let Some(effective) = wanted else { return Ok(None) };
     let upstream = effective.config.upstreams.get(hapax_gateway::Config::DEFAULT);
     let upstream = upstream.map(|upstream| upstream.target.to_string()).unwrap_or_default();
     let routes = effective.config.routes.len();
-    let running = Running::start(&effective, engine, Secrets { tenants: secret }, log).await?;
+    let running = Running::start(&effective, engine, Secrets { tenants: secret }, log, crew).await?;
     Ok(Some(Beside { running, routes, upstream }))
 }
 

@@ -17,7 +17,7 @@ use std::{
 use hapax::{Engine, Hapax, Ledger, Span};
 use hapax_gateway::inbound::TlsFiles;
 use hapax_server::{
-    Auth, Format, Gauge, Keys, Level, Limits, Log, Server, Traced, Tracer,
+    Auth, Crew, Format, Gauge, Keys, Level, Limits, Log, Server, Traced, Tracer,
     audit::{Action, Audit, AuditOptions},
 };
 use tokio::{
@@ -50,7 +50,7 @@ pub(crate) fn in_force(args: &ServeArgs) -> Result<(Settings, Vec<(String, Given
     Ok((settings, beside))
 }
 
-pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: ServeArgs, crew: Crew) -> Result<(), Failure> {
     crate::files::take_all();
     let settings = Settings::read(&args)?;
     for warning in &settings.warnings {
@@ -94,8 +94,12 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let (audit, torn) = audit_of(directory.as_deref(), &settings)?;
     let log = log_of(&settings);
     let without_keys = matches!(auth, Auth::None);
-    let mut builder =
-        Server::builder(engine.clone()).auth(auth).limits(limits_of(&settings)?).log(log.clone()).audit(audit);
+    let mut builder = Server::builder(engine.clone())
+        .auth(auth)
+        .limits(limits_of(&settings)?)
+        .crew(crew.clone())
+        .log(log.clone())
+        .audit(audit);
     builder = builder.queue(queue::of(&settings)?);
     if let Some(path) = key_file_of(&settings) {
         builder = builder.key_file(hapax_server::KeyFile::at(path));
@@ -134,7 +138,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;
-    let gateway = gateway::start(beside, &engine, secret, log).await?;
+    let gateway = gateway::start(beside, &engine, secret, log, crew).await?;
     note(&server, Action::Started, "")?;
 
     errln!("hapax serve on {scheme}://{}", at(&public));

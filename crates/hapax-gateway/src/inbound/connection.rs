@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
     net::TcpStream,
+    runtime::Handle,
     time::{Instant, sleep, timeout, timeout_at},
 };
 
@@ -43,13 +44,13 @@ pub(crate) trait Answer: Clone + Send + Sync + 'static {
 /// How HTTP/2 begins where nothing was agreed before.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, shared: &Shared<A>) {
+pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared<A>>) {
     hapax_http1::taken(&stream);
     match &shared.tls {
         None => {
             let (mut stream, peer) = (stream, Peer { address, tls: false });
             match begun(&mut stream, shared).await {
-                Some((true, ahead)) => http2(stream, ahead, peer, shared).await,
+                Some((true, ahead)) => http2_at_home(stream, ahead, peer, shared).await,
                 Some((false, ahead)) => http1(stream, ahead, peer, shared).await,
                 None => {}
             }
@@ -60,7 +61,7 @@ pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, sha
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 // What it speaks is agreed. Its preface has its time all the same.
                 let Some((_, ahead)) = begun(&mut stream, shared).await else { return };
-                http2(stream, ahead, peer, shared).await;
+                http2_at_home(stream, ahead, peer, shared).await;
             } else {
                 http1(stream, Ahead::default(), peer, shared).await;
             }
@@ -106,6 +107,20 @@ async fn http1<A: Answer>(
 ) {
     let service = |request: Request<_>| shared.answer.answer(request.map(Inflow::One), peer, Answering::alone());
     hapax_http1::serve(io, ahead, &shared.manners, shared.stopping.word(), service).await;
+}
+
+/// Its streams are those of many requests, and go to whoever is free: one runtime of a crew may be one thread.
+async fn http2_at_home<A: Answer>(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ahead: Ahead,
+    peer: Peer,
+    shared: &Arc<Shared<A>>,
+) {
+    if shared.home.id() == Handle::current().id() {
+        return http2(io, ahead, peer, shared).await;
+    }
+    let at_home = Arc::clone(shared);
+    let _ended = shared.home.spawn(async move { http2(io, ahead, peer, &at_home).await }).await;
 }
 
 async fn http2<A: Answer>(

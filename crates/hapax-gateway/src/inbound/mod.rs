@@ -11,6 +11,7 @@ mod watched;
 
 pub use accept::Inbound;
 pub(crate) use accept::serve;
+pub use hapax_http1::Crew;
 pub use limits::Limits;
 pub use live::{Live, Stop, Stopping};
 pub(crate) use tls::certificates;

@@ -8,6 +8,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    thread::{self, ThreadId},
 };
 
 use bytes::Bytes;
@@ -38,6 +39,8 @@ pub(crate) struct Link {
     connection: Option<Connection<TokioIo<Counted>, Out>>,
     written: Written,
     pub(super) idle_since: Instant,
+    /// The thread that has made it.
+    pub(super) home: ThreadId,
     /// It lives as long as the connection.
     _place: Place,
 }
@@ -49,7 +52,14 @@ impl Link {
         written: Written,
         place: Place,
     ) -> Self {
-        Self { sender, connection: Some(connection), written, idle_since: Instant::now(), _place: place }
+        Self {
+            sender,
+            connection: Some(connection),
+            written,
+            idle_since: Instant::now(),
+            home: thread::current().id(),
+            _place: place,
+        }
     }
 
     /// Moves the connection on. Its end is remembered; why it ended is told to whoever waits for an answer.

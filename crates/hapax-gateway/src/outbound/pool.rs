@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::Poll,
+    thread::{self, ThreadId},
     time::Duration,
 };
 
@@ -66,8 +67,7 @@ pub(crate) struct Pool {
     connector: Connector,
     pub(crate) timing: Timing,
     /// Connections of one request at a time, the last used last.
-    #[allow(clippy::vec_box, reason = "a connection is large, and it moves between pool and request boxed")]
-    idle: Mutex<Vec<Box<Link>>>,
+    idle: Mutex<Vec<Idle>>,
     /// The connections that requests share, where HTTP/2 is spoken.
     shared: Mutex<Vec<Shared>>,
     /// Held while such a connection is made: a crowd makes one, not one each.
@@ -78,6 +78,13 @@ pub(crate) struct Pool {
     many: AtomicBool,
     open: Arc<AtomicUsize>,
     shares: Arc<Shares>,
+}
+
+/// A connection that nobody uses.
+struct Idle {
+    link: Box<Link>,
+    /// Beside the link, so that it is seen without looking into that.
+    home: ThreadId,
 }
 
 impl Pool {
@@ -179,9 +186,13 @@ impl Pool {
 
     fn pop(&self) -> Option<Box<Link>> {
         let mut idle = self.idle.lock();
-        let link = idle.pop()?;
-        if link.idle_since.elapsed() <= self.timing.idle {
-            return Some(link);
+        let now = Instant::now();
+        let is_good = |one: &Idle| now.duration_since(one.link.idle_since) <= self.timing.idle;
+        if is_good(idle.last()?) {
+            // One that was made by this thread is looked after by its runtime, and its memory is at hand. Any other is better than one more.
+            let here = thread::current().id();
+            let nearest = idle.iter().rposition(|one| one.home == here && is_good(one)).unwrap_or(idle.len() - 1);
+            return Some(idle.remove(nearest).link);
         }
         // The last used is too old, so all are.
         let old = std::mem::take(&mut *idle);
@@ -201,14 +212,15 @@ impl Pool {
 
     pub(super) fn put(&self, mut link: Box<Link>) {
         link.idle_since = Instant::now();
-        self.idle.lock().push(link);
+        let home = link.home;
+        self.idle.lock().push(Idle { link, home });
     }
 
     /// Closes what lies unused for too long. Without it a quiet gateway would keep connections that its upstream has
     /// long closed.
     pub(crate) fn tidy(&self) {
         let mut idle = self.idle.lock();
-        let (old, good) = idle.drain(..).partition(|link| link.idle_since.elapsed() > self.timing.idle);
+        let (old, good) = idle.drain(..).partition(|one: &Idle| one.link.idle_since.elapsed() > self.timing.idle);
         *idle = good;
         drop(idle);
         drop::<Vec<_>>(old);
@@ -260,6 +272,27 @@ mod tests {
             wire::Wire,
         },
     };
+
+    /// A connection belongs to the runtime that has made it, and is at its best there. But before another is made, any is taken that there is.
+    #[test]
+    fn who_has_made_a_connection_has_it_again() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let pool = Pool::new(target, Protocol::Http1, Timing::default(), None);
+        let (here, elsewhere) = (runtime(), runtime());
+        let made = |runtime: &tokio::runtime::Runtime| match runtime.block_on(pool.fresh()).unwrap() {
+            Line::Own(link) => link,
+            Line::Shared(_) => panic!("HTTP/1.1 is spoken"),
+        };
+        let ours = made(&here);
+        let theirs = thread::scope(|scope| scope.spawn(|| made(&elsewhere)).join().unwrap());
+        // Theirs is the last used.
+        pool.put(ours);
+        pool.put(theirs);
+        let next = || pool.pop().map(|link| link.home == thread::current().id());
+        assert_eq!([next(), next(), next()], [Some(true), Some(false), None]);
+    }
 
     /// The connection looks fit until something is written to it, and then takes not one byte. The upstream has seen
     /// nothing, which is certain here and nowhere else: so the attempt may be given back as one that did nothing.

@@ -5,7 +5,7 @@ use std::{future::Future, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use hapax_core::Millis;
 use hapax_engine::in_place;
-use hapax_http1::{Ahead, Incoming, Manners, Rest, grammar::Violation};
+use hapax_http1::{Ahead, Crew, Incoming, Manners, Rest, Seat, grammar::Violation};
 use http::Request;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
@@ -33,6 +33,8 @@ pub(crate) trait Source: Send + 'static {
     /// What requests are read from, once the two sides have greeted each other.
     type Ready: AsyncRead + AsyncWrite + Unpin + Send + 'static;
     fn take(&self) -> impl Future<Output = io::Result<(Self::Stream, Option<Peer>)>> + Send;
+    /// Makes it a matter of the runtime that serves it from here on.
+    fn settle(stream: Self::Stream, seat: &Seat) -> io::Result<Self::Stream>;
     /// Greets; in the connection's own task, so that nobody waits for a slow one.
     fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static;
     /// Whether somebody without a place can be told so in plain words.
@@ -70,6 +72,9 @@ impl Source for TcpListener {
     fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
         at_once
     }
+    fn settle(stream: Self::Stream, seat: &Seat) -> io::Result<Self::Stream> {
+        seat.settle(stream)
+    }
     async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
         let (stream, from) = self.accept().await?;
         hapax_http1::taken(&stream);
@@ -84,6 +89,10 @@ impl Source for UnixListener {
     fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
         at_once
     }
+    /// An administrator's are few: they stay where they were taken.
+    fn settle(stream: Self::Stream, _: &Seat) -> io::Result<Self::Stream> {
+        Ok(stream)
+    }
     async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
         let (stream, _) = self.accept().await?;
         let peer = stream.peer_cred().ok().map(|credentials| Peer::User(credentials.uid()));
@@ -96,6 +105,7 @@ pub(crate) async fn serve<S: Source>(
     source: S,
     handler: impl Handler,
     limits: Arc<Limits>,
+    crew: Crew,
     mut stop: watch::Receiver<bool>,
 ) {
     let places = Places::new(&limits);
@@ -117,7 +127,10 @@ pub(crate) async fn serve<S: Source>(
             Some(place) => {
                 let (greet, handler) = (source.greet(), handler.clone());
                 let (manners, stop) = (Arc::clone(&manners), stop.clone());
-                open.spawn(async move {
+                let seat = crew.seat();
+                let runtime = seat.runtime();
+                let serving = async move {
+                    let Ok(stream) = S::settle(stream, &seat) else { return };
                     // Who does not even greet in time is not worth an answer.
                     let greeted = tokio::time::timeout(manners.limits.head, greet(stream)).await;
                     if let Ok(Ok(stream)) = greeted {
@@ -128,8 +141,9 @@ pub(crate) async fn serve<S: Source>(
                         };
                         hapax_http1::serve(stream, Ahead::default(), &manners, stop, service).await;
                     }
-                    drop(place);
-                });
+                    drop((place, seat));
+                };
+                open.spawn_on(serving, &runtime);
             }
             None if !S::PLAIN => {}
             None => drop(tokio::spawn(turn_away(stream))),

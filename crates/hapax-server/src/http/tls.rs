@@ -4,6 +4,8 @@ use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
+use hapax_http1::Seat;
+
 use super::accept::{Greeted, Peer, Source};
 
 /// Connections that speak TLS.
@@ -28,6 +30,10 @@ impl Source for Tls {
 
     async fn take(&self) -> io::Result<(Self::Stream, Option<Peer>)> {
         self.listener.take().await
+    }
+
+    fn settle(stream: Self::Stream, seat: &Seat) -> io::Result<Self::Stream> {
+        seat.settle(stream)
     }
 
     fn greet(&self) -> impl FnOnce(Self::Stream) -> Greeted<Self::Ready> + Send + 'static {
