@@ -72,15 +72,14 @@ fn run(args: Args) -> Result<(), Failure> {
         processors::spread(&mut runtime);
     }
     let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
-    let serving = || Serving::beside(&runtime).map_err(Failure::Runtime);
     match args.command {
         Command::Gateway(args) => {
-            let serving = serving()?;
+            let serving = Serving::beside(&runtime).map_err(Failure::Runtime)?;
             runtime.block_on(gateway::run(*args, serving.crew()))
         }
         Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Serve(args) => {
-            let serving = serving()?;
+            let serving = Serving::beside(&runtime).map_err(Failure::Runtime)?;
             runtime.block_on(serve::run(*args, serving.crew()))
         }
         Command::Operate(command) => runtime.block_on(commands::run(*command)),

@@ -10,7 +10,6 @@
 //!
 //! Somebody who computes gives nothing back, though, and keeps the processor for milliseconds. Beside such a one a thread is better off
 //! asleep, and wherever the system puts it: it lets go for a while.
-
 //!
 //! Connections are spread over runtimes of one such thread each, and belong to one of them, so that what they need does not go from one processor's
 //! cache to another's at each step. What belongs to nobody's connection is done by the program's own runtime.
@@ -23,13 +22,25 @@ use tokio::runtime::{Builder, Runtime};
 /// The runtimes that serve connections. They end when this is dropped, and with them what they still do.
 pub(crate) struct Serving(Vec<Runtime>);
 
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // At once: what one of them still does may need another.
+        std::thread::scope(|scope| {
+            for runtime in self.0.drain(..) {
+                scope.spawn(move || drop(runtime));
+            }
+        });
+    }
+}
+
 impl Serving {
-    /// One for each processor, if the program's own runtime has a thread for each. Else none: whoever has set another number of threads knows why.
+    /// One for each of several processors, if the program's own runtime has a thread for each. Else none: whoever has set another number of threads
+    /// knows why.
     #[cfg(target_os = "linux")]
     pub(crate) fn beside(own: &Runtime) -> io::Result<Self> {
         let Some(allowed) = linux::allowed() else { return Ok(Self(Vec::new())) };
         let processors = linux::processors(&allowed);
-        if own.metrics().num_workers() != processors.len() {
+        if processors.len() == 1 || own.metrics().num_workers() != processors.len() {
             return Ok(Self(Vec::new()));
         }
         let one = |processor: usize| {

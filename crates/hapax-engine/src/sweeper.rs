@@ -59,9 +59,9 @@ impl Engine {
         }))
     }
 
-    /// Starts sweeping at the first call, if the engine was built to: before that there may be no runtime to do it on. It
-    /// ends with the engine.
-    pub(crate) fn sweep_from_now_on(&self) {
+    /// Starts sweeping on the present runtime, if the engine was built to. It does so by itself at the first call, as before that there may be no
+    /// runtime to do it on; whoever has several chooses one of them by this. It ends with the engine.
+    pub fn sweep_from_now_on(&self) {
         if self.inner.runtime.get().is_none()
             && let Ok(here) = Handle::try_current()
         {

@@ -44,6 +44,8 @@ pub(crate) async fn run(args: GatewayArgs, crew: Crew) -> Result<(), Failure> {
         .secret(secret)
         .build()?;
     store::agree(&engine).await?;
+    // Here, and not on a thread that serves connections.
+    engine.sweep_from_now_on();
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Signals)?;

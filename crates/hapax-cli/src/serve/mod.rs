@@ -90,6 +90,8 @@ pub(crate) async fn run(args: ServeArgs, crew: Crew) -> Result<(), Failure> {
         .secret(secret.clone())
         .build()?;
     store::agree(&engine).await?;
+    // Here, and not on a thread that serves connections.
+    engine.sweep_from_now_on();
     let durability = opened.store.durability();
     let (audit, torn) = audit_of(directory.as_deref(), &settings)?;
     let log = log_of(&settings);

@@ -62,9 +62,9 @@ pub(crate) async fn serve<A: Answer>(inbound: Inbound, answer: A, live: Live, mu
         let seat = inbound.crew.seat();
         seat.runtime().spawn(async move {
             if let Ok(stream) = seat.settle(stream) {
-                connection::serve(stream, address, &shared).await;
+                connection::serve(stream, address, seat, &shared).await;
             }
-            drop((working, place, peer, seat));
+            drop((working, place, peer));
         });
     }
 }
@@ -132,26 +132,32 @@ mod tests {
             let request = |target| Request::get(target).body(Empty::<Bytes>::new()).unwrap();
             let said = |response: Response<_>| response.headers()["runtime"].to_str().unwrap().to_owned();
             let mut all = Vec::new();
-            for _ in 0..2 {
+            let mut open = Vec::new();
+            for protocol in [1, 1, 2, 1, 1] {
                 let io = TokioIo::new(TcpStream::connect(address).await.unwrap());
+                if protocol == 2 {
+                    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+                    open.push(tokio::spawn(async move { connection.await.is_ok() }));
+                    all.push(said(sender.send_request(request("http://shop.example/")).await.unwrap()));
+                    // Nobody has it end.
+                    std::mem::forget(sender);
+                    continue;
+                }
                 let (mut sender, connection) = http1::handshake(io).await.unwrap();
-                tokio::spawn(connection);
-                for _ in 0..3 {
+                open.push(tokio::spawn(async move { connection.await.is_ok() }));
+                for _ in 0..2 {
                     let mut request = request("/");
                     request.headers_mut().insert("host", HeaderValue::from_static("shop.example"));
                     all.push(said(sender.send_request(request).await.unwrap()));
                     sender.ready().await.unwrap();
                 }
-                // It stays open, so that the next one goes elsewhere.
                 std::mem::forget(sender);
             }
-            let io = TokioIo::new(TcpStream::connect(address).await.unwrap());
-            let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
-            tokio::spawn(connection);
-            all.push(said(sender.send_request(request("http://shop.example/")).await.unwrap()));
             all
         });
         let [one, two, home] = [name(&one), name(&two), name(&home)];
-        assert_eq!(said, [&one, &one, &one, &two, &two, &two, &home].map(String::clone));
+        // The one of HTTP/2 takes no place with the crew.
+        let expected = [&one, &one, &two, &two, &home, &one, &one, &two, &two];
+        assert_eq!(said, expected.map(String::clone));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
 
-use hapax_http1::Ahead;
+use hapax_http1::{Ahead, Seat, moved};
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -44,13 +44,16 @@ pub(crate) trait Answer: Clone + Send + Sync + 'static {
 /// How HTTP/2 begins where nothing was agreed before.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared<A>>) {
+pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, seat: Seat, shared: &Arc<Shared<A>>) {
     hapax_http1::taken(&stream);
     match &shared.tls {
         None => {
             let (mut stream, peer) = (stream, Peer { address, tls: false });
             match begun(&mut stream, shared).await {
-                Some((true, ahead)) => http2_at_home(stream, ahead, peer, shared).await,
+                Some((true, ahead)) => {
+                    drop(seat);
+                    http2_at_home(stream, moved, ahead, peer, shared).await;
+                }
                 Some((false, ahead)) => http1(stream, ahead, peer, shared).await,
                 None => {}
             }
@@ -61,7 +64,9 @@ pub(super) async fn serve<A: Answer>(stream: TcpStream, address: SocketAddr, sha
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 // What it speaks is agreed. Its preface has its time all the same.
                 let Some((_, ahead)) = begun(&mut stream, shared).await else { return };
-                http2_at_home(stream, ahead, peer, shared).await;
+                drop(seat);
+                // A socket under TLS stays with the runtime that has greeted it: the two cannot be taken apart any more.
+                http2_at_home(stream, Ok, ahead, peer, shared).await;
             } else {
                 http1(stream, Ahead::default(), peer, shared).await;
             }
@@ -110,8 +115,9 @@ async fn http1<A: Answer>(
 }
 
 /// Its streams are those of many requests, and go to whoever is free: one runtime of a crew may be one thread.
-async fn http2_at_home<A: Answer>(
-    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+async fn http2_at_home<A: Answer, IO: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    io: IO,
+    settle: fn(IO) -> io::Result<IO>,
     ahead: Ahead,
     peer: Peer,
     shared: &Arc<Shared<A>>,
@@ -120,7 +126,12 @@ async fn http2_at_home<A: Answer>(
         return http2(io, ahead, peer, shared).await;
     }
     let at_home = Arc::clone(shared);
-    let _ended = shared.home.spawn(async move { http2(io, ahead, peer, &at_home).await }).await;
+    let serving = async move {
+        if let Ok(io) = settle(io) {
+            http2(io, ahead, peer, &at_home).await;
+        }
+    };
+    let _ended = shared.home.spawn(serving).await;
 }
 
 async fn http2<A: Answer>(

@@ -8,7 +8,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    thread::{self, ThreadId},
 };
 
 use bytes::Bytes;
@@ -19,7 +18,10 @@ use hyper::{
     client::conn::http1::{Connection, SendRequest},
 };
 use hyper_util::rt::TokioIo;
-use tokio::time::Instant;
+use tokio::{
+    runtime::{self, Handle},
+    time::Instant,
+};
 
 use super::{
     counted::{Counted, Written},
@@ -39,8 +41,8 @@ pub(crate) struct Link {
     connection: Option<Connection<TokioIo<Counted>, Out>>,
     written: Written,
     pub(super) idle_since: Instant,
-    /// The thread that has made it.
-    pub(super) home: ThreadId,
+    /// The runtime that looks after it.
+    pub(super) home: runtime::Id,
     /// It lives as long as the connection.
     _place: Place,
 }
@@ -57,7 +59,7 @@ impl Link {
             connection: Some(connection),
             written,
             idle_since: Instant::now(),
-            home: thread::current().id(),
+            home: Handle::current().id(),
             _place: place,
         }
     }

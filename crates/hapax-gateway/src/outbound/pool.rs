@@ -8,13 +8,15 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::Poll,
-    thread::{self, ThreadId},
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use rustls::ClientConfig;
-use tokio::time::{Instant, timeout};
+use tokio::{
+    runtime::{self, Handle},
+    time::{Instant, timeout},
+};
 
 use super::{
     connect::{Connector, Protocol},
@@ -84,7 +86,7 @@ pub(crate) struct Pool {
 struct Idle {
     link: Box<Link>,
     /// Beside the link, so that it is seen without looking into that.
-    home: ThreadId,
+    home: runtime::Id,
 }
 
 impl Pool {
@@ -189,8 +191,8 @@ impl Pool {
         let now = Instant::now();
         let is_good = |one: &Idle| now.duration_since(one.link.idle_since) <= self.timing.idle;
         if is_good(idle.last()?) {
-            // One that was made by this thread is looked after by its runtime, and its memory is at hand. Any other is better than one more.
-            let here = thread::current().id();
+            // One that this runtime looks after has its events come straight here. Any other is better than one more.
+            let here = Handle::current().id();
             let nearest = idle.iter().rposition(|one| one.home == here && is_good(one)).unwrap_or(idle.len() - 1);
             return Some(idle.remove(nearest).link);
         }
@@ -286,12 +288,22 @@ mod tests {
             Line::Shared(_) => panic!("HTTP/1.1 is spoken"),
         };
         let ours = made(&here);
-        let theirs = thread::scope(|scope| scope.spawn(|| made(&elsewhere)).join().unwrap());
+        let theirs = made(&elsewhere);
+        let id = here.handle().id();
+        let _inside = here.enter();
+        let next = || pool.pop().map(|link| link.home == id);
         // Theirs is the last used.
         pool.put(ours);
         pool.put(theirs);
-        let next = || pool.pop().map(|link| link.home == thread::current().id());
         assert_eq!([next(), next(), next()], [Some(true), Some(false), None]);
+
+        // And so it is where ours is too old to be trusted.
+        let (mut ours, theirs) = (made(&here), made(&elsewhere));
+        ours.idle_since = Instant::now().checked_sub(2 * pool.timing.idle).unwrap();
+        let home = ours.home;
+        pool.idle.lock().push(Idle { link: ours, home });
+        pool.put(theirs);
+        assert_eq!([next(), next()], [Some(false), None]);
     }
 
     /// The connection looks fit until something is written to it, and then takes not one byte. The upstream has seen

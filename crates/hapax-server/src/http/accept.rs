@@ -202,3 +202,56 @@ pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
     // Without a sender nobody will ever say so; the server that holds it is gone.
     drop(stop.wait_for(|stop| *stop).await);
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::AsyncReadExt as _,
+        net::TcpStream,
+        runtime::{Builder, Handle, Runtime},
+    };
+
+    use super::*;
+
+    /// Answers with the runtime that it runs on.
+    #[derive(Clone)]
+    struct Where;
+
+    impl Handler for Where {
+        async fn handle(&self, _: Box<Request<Incoming>>, _: Option<Peer>) -> Reply {
+            let name = format!("runtime {}", Handle::current().id());
+            super::super::reply::whole(http::StatusCode::OK, "text/plain", Bytes::from(name))
+        }
+    }
+
+    fn runtime() -> Runtime {
+        Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    }
+
+    #[test]
+    fn each_connection_is_served_by_one_of_the_crew() {
+        let (home, one, two) = (runtime(), runtime(), runtime());
+        let crew = Crew::new([one.handle().clone(), two.handle().clone()]);
+        let answers = home.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let (stopping, stop) = watch::channel(false);
+            let serving = tokio::spawn(serve(listener, Where, Arc::default(), crew, stop));
+            let (mut answers, mut open) = (Vec::new(), Vec::new());
+            for _ in 0..4 {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+                let mut answer = vec![0; 1024];
+                let read = stream.read(&mut answer).await.unwrap();
+                answers.push(String::from_utf8(answer[..read].to_vec()).unwrap());
+                open.push(stream);
+            }
+            stopping.send(true).unwrap();
+            serving.await.unwrap();
+            answers
+        });
+        for (answer, by) in answers.iter().zip([&one, &two, &one, &two]) {
+            assert!(answer.ends_with(&format!("runtime {}", by.handle().id())), "{answers:?}");
+        }
+    }
+}
