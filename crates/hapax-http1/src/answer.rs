@@ -8,7 +8,7 @@ use crate::{
     grammar::{Head, names},
 };
 
-/// How the body of an answer is delimited.
+/// How a body that is sent is delimited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Framing {
     /// There is none, whatever the head says.
@@ -53,8 +53,7 @@ pub(crate) fn begin(out: &mut Vec<u8>, head: &response::Parts, body: &SizeHint, 
     out.extend_from_slice(head.status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
     for (name, value) in &head.headers {
-        // Those are about the connection or the length, and said by whoever knows.
-        if [header::CONNECTION, header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name) {
+        if is_of_the_connection(name) {
             continue;
         }
         line(out, name.as_str(), value.as_bytes());
@@ -78,6 +77,11 @@ pub(crate) fn begin(out: &mut Vec<u8>, head: &response::Parts, body: &SizeHint, 
     }
     out.extend_from_slice(b"\r\n");
     (framing, keeps)
+}
+
+/// It is about the connection or the length, and said by whoever knows.
+pub(crate) fn is_of_the_connection(name: &HeaderName) -> bool {
+    [header::CONNECTION, header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name)
 }
 
 fn framing(status: StatusCode, length: Option<u64>, asked: Asked) -> Framing {
@@ -104,14 +108,14 @@ fn number(value: &HeaderValue) -> Option<u64> {
     value.to_str().ok()?.parse().ok()
 }
 
-fn line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+pub(crate) fn line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
 
-fn counted(out: &mut Vec<u8>, length: u64) {
+pub(crate) fn counted(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"content-length: ");
     digits(out, length, 10);
     out.extend_from_slice(b"\r\n");
@@ -134,8 +138,8 @@ pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: Option<(&HeaderMap, &Annou
     out.extend_from_slice(b"\r\n");
 }
 
-/// What says how an answer is read, routed or kept has to be said before it.
-const ONLY_IN_HEADS: [HeaderName; 12] = [
+/// What says how a message is read, routed or kept has to be said before it.
+const ONLY_IN_HEADS: [HeaderName; 13] = [
     header::AUTHORIZATION,
     header::CACHE_CONTROL,
     header::CONNECTION,
@@ -144,20 +148,21 @@ const ONLY_IN_HEADS: [HeaderName; 12] = [
     header::CONTENT_RANGE,
     header::CONTENT_TYPE,
     header::HOST,
+    header::MAX_FORWARDS,
     header::SET_COOKIE,
     header::TE,
     header::TRAILER,
     header::TRANSFER_ENCODING,
 ];
 
-/// The trailers that an answer's head has announced.
+/// The trailers that a head has announced.
 #[derive(Debug)]
 pub(crate) struct Announced(Vec<HeaderValue>);
 
 impl Announced {
-    /// None: none were, or nobody takes them.
-    pub(crate) fn in_head(headers: &HeaderMap, asked: Asked) -> Option<Self> {
-        if !asked.trailers || !headers.contains_key(header::TRAILER) {
+    /// None: none were.
+    pub(crate) fn in_head(headers: &HeaderMap) -> Option<Self> {
+        if !headers.contains_key(header::TRAILER) {
             return None;
         }
         Some(Self(headers.get_all(header::TRAILER).iter().cloned().collect()))

@@ -24,6 +24,7 @@ use crate::{
     incoming::{Incoming, Lost, Slot, Wish},
     limits::{Limits, Manners},
     outflow::{Flow, Outflow},
+    owed::Owed,
     stop::Stop,
     wire::Wire,
 };
@@ -59,6 +60,8 @@ struct Connection<'a, IO> {
     wire: Wire<IO>,
     manners: &'a Manners,
     stop: Stop,
+    /// What the other side has not read yet of what it is given.
+    owed: Owed,
     reading: Deadline,
     /// Since when the other side is waited for.
     since: Option<Instant>,
@@ -98,6 +101,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
             wire: Wire::new(io, &ahead.bytes),
             manners,
             stop: Stop::new(stop),
+            owed: Owed::default(),
             reading: Deadline::default(),
             since: ahead.since,
             feed: None,
@@ -246,7 +250,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
                 feed.asking = true;
             }
             if feed.asking {
-                ready!(self.wire.poll_written(cx, &self.manners.limits))?;
+                ready!(self.owed.poll_written(cx, &mut self.wire, &self.manners.limits))?;
                 feed.asking = false;
             }
             let least = feed.body.least();
@@ -335,7 +339,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
     {
         let (head, body) = response.into_parts();
         let (framing, keeps) = answer::begin(self.wire.out(), &head, &body.size_hint(), asked);
-        let announced = Announced::in_head(&head.headers, asked);
+        let announced = if asked.trailers { Announced::in_head(&head.headers) } else { None };
         drop(head);
         let mut outflow = Outflow::new(body, framing, announced);
         poll_fn(|cx| self.poll_sent(cx, &mut outflow)).await?;
@@ -348,7 +352,7 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
     {
         loop {
             let flow = outflow.fill(cx, &mut self.wire);
-            if let Poll::Ready(written) = self.wire.poll_written(cx, &self.manners.limits) {
+            if let Poll::Ready(written) = self.owed.poll_written(cx, &mut self.wire, &self.manners.limits) {
                 written?;
                 match flow {
                     Flow::Over => return Poll::Ready(Ok(())),
@@ -368,13 +372,13 @@ impl<'a, IO: AsyncRead + AsyncWrite + Unpin> Connection<'a, IO> {
         let (head, body) = (self.manners.refuse)(violation).into_parts();
         answer::begin(self.wire.out(), &head, &SizeHint::with_exact(body.len() as u64), Asked::LAST);
         self.wire.put(body, b"");
-        poll_fn(|cx| self.wire.poll_written(cx, &self.manners.limits)).await
+        poll_fn(|cx| self.owed.poll_written(cx, &mut self.wire, &self.manners.limits)).await
     }
 
     /// Leaves. A socket that is closed with something unread in it takes back what was last written; so, where the other side is
     /// still speaking, our side alone is closed at first, and what comes is read away for a moment.
     async fn part(&mut self) -> io::Result<()> {
-        poll_fn(|cx| self.wire.poll_shutdown(cx, &self.manners.limits)).await?;
+        poll_fn(|cx| self.owed.poll_shutdown(cx, &mut self.wire, &self.manners.limits)).await?;
         let rest = &self.limits().rest;
         let (mut left, end) = (rest.parting_bytes, Instant::now() + rest.parting);
         while self.unheard && !self.wire.is_over {

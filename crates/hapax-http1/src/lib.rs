@@ -1,4 +1,5 @@
-//! HTTP/1.1 connections, served: what clients say is read strictly, within limits, and answered in few instructions.
+//! HTTP/1.1 connections, of both sides: what clients say is read strictly, within limits, and answered in few instructions; what upstreams
+//! are asked is asked once, and what they answer is read in few.
 //!
 //! A gateway that guards keys must read a request in the one way in which everybody behind it does, and may not be held by
 //! whoever is slow. Both are properties of the reading itself, so they are kept here, where the bytes are, and not by something that
@@ -6,9 +7,10 @@
 //! and a request that came whole costs one read, one write, and no message from one part to another.
 //!
 //! What is read: [`grammar`]. What a request's body is while it comes: [`Incoming`]. What one connection does: [`serve`].
-//! Who does it: [`Crew`].
+//! Who does it: [`Crew`]. How an upstream is asked: [`client`].
 
 mod answer;
+pub mod client;
 mod connection;
 mod crew;
 mod date;

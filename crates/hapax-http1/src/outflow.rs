@@ -1,4 +1,4 @@
-//! The body of an answer on its way out.
+//! The body of an answer, or of a request of ours, on its way out.
 
 use std::{
     pin::Pin,
@@ -18,6 +18,7 @@ use crate::{
 /// So many pieces with nothing in them are taken at once. Whoever has more of them is asked again after others had their turn.
 const MOST_EMPTY: usize = 32;
 
+#[derive(Debug)]
 pub(crate) struct Outflow<B> {
     body: B,
     framing: Framing,

@@ -4,9 +4,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::Instant,
+};
 
-use crate::deadline::Deadline;
+use crate::{deadline::Deadline, limits::Limits, wire::Wire};
 
 /// What a client owes us: to read what it is given.
 #[derive(Debug, Default)]
@@ -25,9 +28,9 @@ impl Owed {
     }
 
     /// It took so much; with `least` of it all is well again.
-    pub fn took(&mut self, count: usize, least: u64) {
+    pub fn took(&mut self, count: u64, least: u64) {
         if let Some((_, read)) = &mut self.since {
-            *read += count as u64;
+            *read += count;
             if *read >= least {
                 self.since = None;
             }
@@ -37,5 +40,40 @@ impl Owed {
     /// All was taken.
     pub const fn paid(&mut self) {
         self.since = None;
+    }
+
+    /// Until all is with the system, or the other side has not taken enough of it for too long.
+    pub(crate) fn poll_written<IO>(
+        &mut self,
+        cx: &mut Context<'_>,
+        wire: &mut Wire<IO>,
+        limits: &Limits,
+    ) -> Poll<io::Result<()>>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut took = 0;
+        if let Poll::Ready(written) = wire.poll_written(cx, &mut took) {
+            self.paid();
+            return Poll::Ready(written);
+        }
+        self.took(took, limits.least_read);
+        self.poll(cx, limits.reader).map(Err)
+    }
+
+    /// The same for saying that no more comes.
+    pub(crate) fn poll_shutdown<IO>(
+        &mut self,
+        cx: &mut Context<'_>,
+        wire: &mut Wire<IO>,
+        limits: &Limits,
+    ) -> Poll<io::Result<()>>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        match wire.poll_shutdown(cx) {
+            Poll::Pending => self.poll(cx, limits.reader).map(Err),
+            ready @ Poll::Ready(_) => ready,
+        }
     }
 }

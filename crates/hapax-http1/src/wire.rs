@@ -1,4 +1,4 @@
-//! A socket whose other side may be slow, but not for ever.
+//! A socket, what was read of it, and what is to be written to it.
 
 use std::{
     cell::Cell,
@@ -10,8 +10,6 @@ use std::{
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
-
-use crate::{limits::Limits, owed::Owed};
 
 /// What is read at once where nobody knows how much comes. Most requests fit.
 const ROOM: usize = 16 * 1024;
@@ -41,7 +39,6 @@ pub(crate) struct Wire<IO> {
     gone: usize,
     long: Bytes,
     after: &'static [u8],
-    owed: Owed,
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
@@ -54,8 +51,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
             gone: 0,
             long: Bytes::new(),
             after: b"",
-            owed: Owed::default(),
         }
+    }
+
+    pub(crate) const fn io(&self) -> &IO {
+        &self.io
     }
 
     /// Reads what there is. 0: nothing will come any more. `expected`: how much is known to come.
@@ -106,8 +106,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
         self.long.is_empty() && self.out.len() - self.gone < COPIED
     }
 
-    /// Until all is with the system, or the other side has not taken enough of it for too long.
-    pub(crate) fn poll_written(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<io::Result<()>> {
+    /// Until all is with the system. `took` grows by what it has taken.
+    pub(crate) fn poll_written(&mut self, cx: &mut Context<'_>, took: &mut u64) -> Poll<io::Result<()>> {
         loop {
             let short = self.out.get(self.gone..).unwrap_or_default();
             let wrote = match (short.is_empty(), self.long.is_empty()) {
@@ -119,27 +119,23 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
                     Pin::new(&mut self.io).poll_write_vectored(cx, &both)
                 }
             };
-            match wrote {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => self.wrote(count, limits),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return self.owed.poll(cx, limits.reader).map(Err),
-            }
-        }
-        match Pin::new(&mut self.io).poll_flush(cx) {
-            Poll::Ready(flushed) => {
-                self.owed.paid();
-                let place = std::mem::take(&mut self.out);
-                if place.capacity() > 0 && place.capacity() <= KEPT {
-                    OUT.set(place);
+            match ready!(wrote)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => {
+                    *took += count as u64;
+                    self.wrote(count);
                 }
-                Poll::Ready(flushed)
             }
-            Poll::Pending => self.owed.poll(cx, limits.reader).map(Err),
         }
+        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        let place = std::mem::take(&mut self.out);
+        if place.capacity() > 0 && place.capacity() <= KEPT {
+            OUT.set(place);
+        }
+        Poll::Ready(Ok(()))
     }
 
-    fn wrote(&mut self, count: usize, limits: &Limits) {
+    fn wrote(&mut self, count: usize) {
         let short = count.min(self.out.len() - self.gone);
         self.gone += short;
         if self.gone == self.out.len() {
@@ -152,15 +148,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
                 self.out.extend_from_slice(self.after);
             }
         }
-        self.owed.took(count, limits.least_read);
     }
 
     /// Says that no more comes from here.
-    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.io).poll_shutdown(cx) {
-            Poll::Pending => self.owed.poll(cx, limits.reader).map(Err),
-            ready @ Poll::Ready(_) => ready,
-        }
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 
     /// Reads and lets go. 0: nothing will come any more.
@@ -177,23 +169,11 @@ mod tests {
     use tokio::io::duplex;
 
     use super::*;
-    use crate::limits::Rest;
 
     /// Somebody reads a long answer a little slower than it comes: some of it is always waiting. What was read by then was kept
     /// until the last byte was, and an answer without end took memory without end.
     #[tokio::test]
     async fn what_a_slow_client_has_read_is_let_go() {
-        const ALWAYS: std::time::Duration = std::time::Duration::from_secs(3_600);
-        let limits = Limits {
-            idle: ALWAYS,
-            head: ALWAYS,
-            body_pause: ALWAYS,
-            reader: ALWAYS,
-            least_read: 1,
-            head_bytes: 1_000,
-            headers: 10,
-            rest: Rest::default(),
-        };
         let (mut near, far) = duplex(1_000);
         let mut wire = Wire::new(far, b"");
         let mut read = [0; 1_000];
@@ -203,7 +183,7 @@ mod tests {
             while wire.has_room() {
                 wire.put(Bytes::from_static(&[7; 900]), b"");
             }
-            let written = std::future::poll_fn(|cx| Poll::Ready(wire.poll_written(cx, &limits))).await;
+            let written = std::future::poll_fn(|cx| Poll::Ready(wire.poll_written(cx, &mut 0))).await;
             assert!(written.is_pending());
             assert!(wire.out.len() < 2 * COPIED, "{} bytes are kept", wire.out.len());
             near.read_exact(&mut read).await.unwrap();

@@ -33,7 +33,7 @@ impl<T> Watched<T> {
     fn wrote(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match wrote {
             Poll::Ready(Ok(count)) => {
-                self.owed.took(count, Limits::LEAST_READ);
+                self.owed.took(count as u64, Limits::LEAST_READ);
                 Poll::Ready(Ok(count))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),

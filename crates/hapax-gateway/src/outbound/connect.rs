@@ -2,14 +2,13 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 use super::{
-    counted::{Counted, Written},
     exchange::Line,
     failure::{Failure, told},
     link::Link,
@@ -22,12 +21,7 @@ use super::{
 /// How often a shared connection is asked whether it lives, and how long it may take to say so.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// The headers of one answer. An answer with more is lost, and what was done stays in doubt: so this is far more than
-/// upstreams send, and no more than bounds what one of them makes us hold. It is the count that our library bounds in HTTP/1.1,
-/// where its buffer takes some 400 KiB of them.
-const ANSWER_HEADERS: usize = 1_000;
-
-/// The bytes of one answer's headers over HTTP/2, where only these are bounded, for the same reason.
+/// The bytes of one answer's headers over HTTP/2, where only these are bounded; far more than upstreams send, as in HTTP/1.1.
 const ANSWER_HEAD_BYTES: u32 = 256 * 1024;
 
 /// What is spoken with an upstream.
@@ -73,10 +67,8 @@ impl Connector {
         } else {
             (Wire::Plain(stream), self.protocol == Protocol::Http2)
         };
-        let written = Written::default();
-        let io = TokioIo::new(Counted::new(wire, written.clone()));
-        let no_http = |error: hyper::Error| Failure::NotConnected(told(&error));
         if http2 {
+            let no_http = |error: hyper::Error| Failure::NotConnected(told(&error));
             let mut builder = http2::Builder::new(TokioExecutor::new());
             builder
                 .timer(TokioTimer::new())
@@ -87,15 +79,12 @@ impl Connector {
                 .keep_alive_interval(KEEP_ALIVE)
                 .keep_alive_timeout(KEEP_ALIVE)
                 .keep_alive_while_idle(true);
-            let (sender, connection) = builder.handshake(io).await.map_err(no_http)?;
+            let (sender, connection) = builder.handshake(TokioIo::new(wire)).await.map_err(no_http)?;
             shared::drive(connection, place);
             let unused = Failure::NotConnected("it has no stream".to_owned());
             return Shared::new(sender, streams).stream().map(Line::Shared).ok_or(unused);
         }
-        let mut builder = http1::Builder::new();
-        builder.max_headers(ANSWER_HEADERS);
-        let (sender, connection) = builder.handshake(io).await.map_err(no_http)?;
-        Ok(Line::Own(Box::new(Link::new(sender, connection, written, place))))
+        Ok(Line::Own(Box::new(Link::new(wire, place))))
     }
 
     async fn tcp(&self) -> io::Result<TcpStream> {

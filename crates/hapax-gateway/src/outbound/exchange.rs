@@ -3,16 +3,15 @@
 use std::{error::Error, sync::Arc};
 
 use http::{
-    HeaderValue, Request, Response, Uri, Version, header,
+    Request, Response, Uri, Version, header,
     uri::{Authority, Scheme},
 };
-use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     failure::{Failure, told},
-    link::{Link, LinkBody},
+    link::{Answer, Link},
     pool::Pool,
     shared::{Shared, Stream},
     shares::Share,
@@ -61,7 +60,7 @@ impl Taken {
             Err((failure, _)) => return Err(failure),
         };
         Ok(match answered {
-            Answered::Own(response) => response.map(|body| Out::link(body.on(share))),
+            Answered::Own(response) => response.map(|body| body.on(share)),
             Answered::Shared(response, permit) => {
                 response.map(|body| Out::timed(Timed::new(body, pool.timing.body_idle, (permit, share))))
             }
@@ -71,7 +70,7 @@ impl Taken {
 
 /// The head of an answer, and what its body comes over.
 enum Answered {
-    Own(Response<Box<LinkBody>>),
+    Own(Response<Answer>),
     Shared(Response<Incoming>, OwnedSemaphorePermit),
 }
 
@@ -83,10 +82,7 @@ impl Line {
         pool: &Arc<Pool>,
     ) -> Result<Answered, (Failure, Option<Box<Request<Out>>>)> {
         match self {
-            Self::Own(link) => {
-                for_http1(&mut request);
-                link.exchange(request, reusable, pool).await.map(Answered::Own)
-            }
+            Self::Own(link) => link.exchange(request, reusable, pool).await.map(Answered::Own),
             Self::Shared(stream) => {
                 let (mut sender, permit) = stream.into_parts();
                 for_http2(&mut request, pool);
@@ -107,19 +103,8 @@ impl Line {
     }
 }
 
-/// A body of which nobody knows the length is announced, whatever the method: of a GET or a HEAD that announces nothing
-/// our library takes it that there is none, and drops it.
-fn for_http1(request: &mut Request<Out>) {
-    let body = request.body();
-    if !body.is_end_stream() && body.size_hint().exact().is_none() {
-        request.headers_mut().insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-    }
-}
-
-/// HTTP/2 has the host in the target and no `Host`, and frames instead of chunks.
+/// HTTP/2 has the host in the target and no `Host`.
 fn for_http2(request: &mut Request<Out>, pool: &Pool) {
-    // Of a connection that turned out to be closed.
-    request.headers_mut().remove(header::TRANSFER_ENCODING);
     let host = request.headers_mut().remove(header::HOST);
     let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
     let mut parts = std::mem::take(request.uri_mut()).into_parts();

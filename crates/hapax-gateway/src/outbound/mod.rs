@@ -1,11 +1,10 @@
 //! The side of the upstreams: connections that are kept, and requests of which it is known whether they were sent.
 
 mod connect;
-mod counted;
 mod exchange;
 mod failure;
-mod length;
 mod link;
+mod link_body;
 mod pool;
 mod roots;
 mod shared;
@@ -19,7 +18,7 @@ pub use roots::client_tls;
 pub use target::{Target, TargetError};
 
 pub(crate) use exchange::Taken;
-pub(crate) use link::LinkBody;
+pub(crate) use link_body::LinkBody;
 pub(crate) use pool::Pool;
 pub use pool::Timing;
 pub(crate) use shares::{Account, Share};

@@ -259,21 +259,13 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use http::Request;
-    use hyper::client::conn::http1;
-    use hyper_util::rt::TokioIo;
     use tokio::{
         io::AsyncReadExt as _,
         net::{TcpListener, TcpStream},
     };
 
     use super::*;
-    use crate::{
-        body::Out,
-        outbound::{
-            counted::{Counted, Written},
-            wire::Wire,
-        },
-    };
+    use crate::{body::Out, outbound::wire::Wire};
 
     /// A connection belongs to the runtime that has made it, and is at its best there. But before another is made, any is taken that there is.
     #[test]
@@ -317,13 +309,11 @@ mod tests {
             let (mut theirs, _) = listener.accept().await.unwrap();
             ours.shutdown(std::net::Shutdown::Write).unwrap();
             ours.set_nonblocking(true).unwrap();
-            let written = Written::default();
-            let wire = Counted::new(Wire::Plain(TcpStream::from_std(ours).unwrap()), written.clone());
-            let (sender, connection) = http1::handshake(TokioIo::new(wire)).await.unwrap();
+            let wire = Wire::Plain(TcpStream::from_std(ours).unwrap());
             let place = Place::of(&Arc::default(), 1).unwrap();
             let target = format!("http://{address}").parse().unwrap();
             let pool = Pool::new(target, Protocol::Http1, Timing::default(), None);
-            let link = Box::new(Link::new(sender, connection, written, place));
+            let link = Box::new(Link::new(wire, place));
             let request = Request::post("/pay").header("host", "a").body(Out::whole(body.into())).unwrap();
             let Err((failure, _)) = link.exchange(Box::new(request), true, &pool).await else {
                 panic!("it was answered")

@@ -17,6 +17,16 @@ pub(super) enum Wire {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Wire {
+    /// Whether a write that fails has certainly sent nothing. Under TLS it may have sent whole records before the one that failed.
+    pub(super) const fn tells_of_every_byte(&self) -> bool {
+        match self {
+            Self::Plain(_) => true,
+            Self::Tls(_) => false,
+        }
+    }
+}
+
 macro_rules! on_either {
     ($wire:expr, $io:ident => $call:expr) => {
         match $wire.get_mut() {

@@ -10,9 +10,18 @@ use super::{Length, Violation, chunk, head, line};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Body {
     place: Place,
+    of: Of,
     trailers: HeaderMap,
     /// What lines of trailers may still take.
     room: usize,
+}
+
+/// Whose it is. A request must be read by everybody behind us as we read it. An answer has been given already when it is read: what is
+/// unusual about it and yet plain is no reason to lose it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Of {
+    Request,
+    Answer,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,12 +39,22 @@ impl Body {
     /// `room`: how many bytes of trailers are listened to.
     #[must_use]
     pub fn new(length: Length, room: usize) -> Self {
+        Self::of(Of::Request, length, room)
+    }
+
+    /// The body of an answer.
+    #[must_use]
+    pub fn of_answer(length: Length, room: usize) -> Self {
+        Self::of(Of::Answer, length, room)
+    }
+
+    fn of(of: Of, length: Length, room: usize) -> Self {
         let place = match length {
             Length::Counted(0) => Place::Over,
             Length::Counted(length) => Place::Counted(length),
             Length::Chunked => Place::ChunkSize,
         };
-        Self { place, trailers: HeaderMap::new(), room }
+        Self { place, of, trailers: HeaderMap::new(), room }
     }
 
     #[must_use]
@@ -55,6 +74,16 @@ impl Body {
         match self.place {
             Place::Counted(left) | Place::ChunkData(left) => left,
             Place::ChunkSize | Place::ChunkEnd | Place::Trailers | Place::Over => 0,
+        }
+    }
+
+    /// How much is still to come, where that was said.
+    #[must_use]
+    pub const fn left(&self) -> Option<u64> {
+        match self.place {
+            Place::Counted(left) => Some(left),
+            Place::Over => Some(0),
+            Place::ChunkSize | Place::ChunkData(_) | Place::ChunkEnd | Place::Trailers => None,
         }
     }
 
@@ -99,22 +128,32 @@ impl Body {
         match self.place {
             Place::Trailers => self.room,
             Place::ChunkSize | Place::ChunkEnd | Place::Counted(_) | Place::ChunkData(_) | Place::Over => {
-                chunk::LONGEST
+                match self.of {
+                    Of::Request => chunk::LONGEST,
+                    Of::Answer => chunk::LONGEST_OF_ANSWER,
+                }
             }
         }
     }
 
     fn after(&mut self, line: &[u8]) -> Result<Place, Violation> {
         match self.place {
-            Place::ChunkSize => Ok(match chunk::size(line)? {
-                0 => Place::Trailers,
-                size => Place::ChunkData(size),
-            }),
+            Place::ChunkSize => {
+                let size = match self.of {
+                    Of::Request => chunk::size(line)?,
+                    Of::Answer => chunk::size_of_answer(line)?,
+                };
+                Ok(if size == 0 { Place::Trailers } else { Place::ChunkData(size) })
+            }
             Place::ChunkEnd if line.is_empty() => Ok(Place::ChunkSize),
             Place::ChunkEnd => Err(Violation::Chunk),
             Place::Trailers if line.is_empty() => Ok(Place::Over),
             Place::Trailers => {
-                let (name, value) = head::trailer(line)?;
+                let (name, value) = match self.of {
+                    Of::Request => head::trailer(line)?,
+                    // Whoever passes them on looks at what they are.
+                    Of::Answer => head::any_trailer(line)?,
+                };
                 self.trailers.try_append(name, value).map_err(|_| Violation::TooLong)?;
                 Ok(Place::Trailers)
             }

@@ -156,9 +156,14 @@ impl Said {
 
 /// A line after the last chunk. What frames or routes a request cannot come after it.
 pub(super) fn trailer(line: &[u8]) -> Result<(HeaderName, HeaderValue), Violation> {
-    let line = Bytes::copy_from_slice(line);
-    let (name, value) = named(&line, &line)?;
+    let (name, value) = any_trailer(line)?;
     if ONLY_IN_HEADS.contains(&name) { Err(Violation::Trailer) } else { Ok((name, value)) }
+}
+
+/// A line after the last chunk, whatever it is about.
+pub(super) fn any_trailer(line: &[u8]) -> Result<(HeaderName, HeaderValue), Violation> {
+    let line = Bytes::copy_from_slice(line);
+    named(&line, &line)
 }
 
 static ONLY_IN_HEADS: [HeaderName; 8] = [
