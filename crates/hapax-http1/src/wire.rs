@@ -155,6 +155,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
 
+    /// The memory that it holds.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.read.capacity() + self.out.capacity() + self.long.len()
+    }
+
     /// Reads and lets go. 0: nothing will come any more.
     pub(crate) fn poll_read_away(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut nowhere = [0; 8 * 1024];

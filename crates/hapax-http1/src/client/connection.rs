@@ -23,7 +23,7 @@ pub struct Most {
 /// A connection that carries one request at a time.
 #[derive(Debug)]
 pub struct Client<IO, B> {
-    wire: Wire<IO>,
+    pub(super) wire: Wire<IO>,
     most: Most,
     sending: Sending<B>,
     reading: Reading,
