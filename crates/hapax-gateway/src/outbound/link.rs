@@ -107,3 +107,102 @@ impl Link {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        pin::Pin,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use http_body::Body as _;
+    use http_body_util::BodyExt as _;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+    use crate::outbound::{Account, Protocol, Timing};
+
+    /// An upstream that says the same on every request, and how many connections it has seen.
+    async fn upstream(said: &'static str, closes: bool) -> (Arc<Pool>, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&connections);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                counted.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(answer(stream, said, closes));
+            }
+        });
+        (Pool::new(target, Protocol::Http1, Timing::default(), None), connections)
+    }
+
+    async fn answer(mut stream: TcpStream, said: &str, closes: bool) {
+        let mut asked = Vec::new();
+        while stream.read_buf(&mut asked).await.is_ok_and(|count| count > 0) {
+            if asked.ends_with(b"{}") {
+                asked.clear();
+                stream.write_all(said.as_bytes()).await.unwrap();
+                if closes {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn asked(pool: &Arc<Pool>, reusable: bool) -> Response<Out> {
+        let request = Request::post("/pay").header("host", "a").body(Out::whole(Bytes::from_static(b"{}"))).unwrap();
+        let taken = pool.take(&Account::Sole).await.unwrap();
+        taken.send(Box::new(request), reusable, pool).await.unwrap()
+    }
+
+    const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+
+    /// Whoever reads an answer slowly, or not at all, holds no connection for what is here already.
+    #[tokio::test]
+    async fn an_answer_that_came_whole_has_given_its_connection_back() {
+        let (pool, connections) = upstream(WHOLE, false).await;
+        let unread = [asked(&pool, true).await, asked(&pool, true).await, asked(&pool, true).await];
+        assert_eq!(connections.load(Ordering::SeqCst), 1);
+        for answer in unread {
+            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
+        }
+        // Not where the request was such that it may have been left unread.
+        drop([asked(&pool, false).await, asked(&pool, false).await]);
+        assert_eq!(connections.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn an_answer_in_chunks_gives_its_connection_back_at_its_end() {
+        let (pool, connections) = upstream(CHUNKED, false).await;
+        let first = asked(&pool, true).await;
+        let second = asked(&pool, true).await;
+        assert_eq!(connections.load(Ordering::SeqCst), 2);
+        for answer in [first, second] {
+            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
+        }
+        drop([asked(&pool, true).await, asked(&pool, true).await]);
+        assert_eq!(connections.load(Ordering::SeqCst), 2);
+        drop(asked(&pool, true).await);
+        assert_eq!(connections.load(Ordering::SeqCst), 3, "dropped half-way it is of no use");
+    }
+
+    /// Also to whoever asks again after the error: half an answer is never a whole one.
+    #[tokio::test]
+    async fn an_answer_that_broke_off_stays_broken() {
+        let (pool, _) = upstream("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", true).await;
+        let mut body = asked(&pool, true).await.into_body();
+        assert_eq!(body.size_hint().exact(), Some(10));
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "abc");
+        for _ in 0..3 {
+            let again = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+            assert!(again.unwrap().is_err() && !body.is_end_stream() && body.size_hint().exact() != Some(0));
+        }
+    }
+}

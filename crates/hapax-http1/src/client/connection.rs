@@ -11,7 +11,11 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{ending::Ending, fault::Fault, head::Head, reading::Reading, request, sending::Sending};
-use crate::{answer::Announced, outflow::Outflow, wire::Wire};
+use crate::{
+    answer::{Announced, Framing},
+    outflow::Outflow,
+    wire::Wire,
+};
 
 /// The most that the head of an answer may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +73,8 @@ where
     pub async fn exchange(&mut self, request: Request<B>) -> Result<Response<()>, Fault> {
         let (head, body) = request.into_parts();
         let framing = request::begin(self.wire.out(), &head, &body);
-        self.sending = Sending::new(Outflow::new(body, framing, Announced::in_head(&head.headers)));
+        let announced = if framing == Framing::Chunked { Announced::in_head(&head.headers) } else { None };
+        self.sending = Sending::new(Outflow::new(body, framing, announced));
         self.keeps = false;
         let (method, mut ending) = (head.method, Ending::default());
         // It is written, and takes room that nobody needs while the answer is waited for.

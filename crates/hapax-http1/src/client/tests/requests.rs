@@ -10,8 +10,7 @@ async fn seen(request: Request<Sent>) -> String {
     let script = Script::saying([OK]);
     let seen = std::sync::Arc::clone(&script.seen);
     assert_eq!(ask(request, script).await.unwrap().text(), Some("ok"));
-    let text = seen.lock().text().to_owned();
-    text
+    seen.lock().text().to_owned()
 }
 
 #[tokio::test]
