@@ -1,19 +1,16 @@
 //! The head of an answer.
 
-use std::mem::MaybeUninit;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
-use httparse::{Error, Header, ParserConfig, Status};
 
 use super::{
     fault::Fault,
     length::{Extent, Said},
 };
-use crate::grammar::names;
+use crate::grammar::{is_value, names, split, trimmed};
 
-/// As many headers as nearly no answer has. For more there is a longer way.
-const FEW: usize = 64;
+const MALFORMED: Fault = Fault::Head("it is malformed");
+const TOO_MANY: Fault = Fault::Head("it has too many headers");
 
 /// A head, and what it says about what comes after it.
 #[derive(Debug)]
@@ -27,44 +24,27 @@ pub(super) struct Head {
 impl Head {
     /// All lines of it, with the empty one at their end. Its values share these bytes.
     pub(super) fn read(bytes: &Bytes, most_headers: usize) -> Result<Self, Fault> {
-        let mut few = [const { MaybeUninit::uninit() }; FEW];
-        let room = few.len().min(most_headers);
-        match Self::read_within(bytes, few.get_mut(..room).unwrap_or_default()) {
-            Err(Refused::TooMany) if most_headers > FEW => {
-                Self::read_within(bytes, &mut vec![MaybeUninit::uninit(); most_headers])
-            }
-            read => read,
-        }
-        .map_err(|refused| match refused {
-            Refused::TooMany => Fault::Head("it has too many headers"),
-            Refused::For(fault) => fault,
-        })
-    }
-
-    fn read_within<'b>(bytes: &'b Bytes, lines: &mut [MaybeUninit<Header<'b>>]) -> Result<Self, Refused> {
-        let malformed = || Refused::For(Fault::Head("it is malformed"));
-        let mut found = httparse::Response::new(&mut []);
-        match ParserConfig::default().parse_response_with_uninit_headers(&mut found, bytes, lines) {
-            Ok(Status::Complete(length)) if length == bytes.len() => {}
-            Err(Error::TooManyHeaders) => return Err(Refused::TooMany),
-            Ok(_) | Err(_) => return Err(malformed()),
-        }
-        let code = found.code.ok_or_else(malformed)?;
-        let modern = found.version == Some(1);
+        let mut lines = Lines(bytes);
+        let (version, status) = lines.next().and_then(begun_by).ok_or(MALFORMED)?;
         let (mut said, mut closes) = (Said::default(), false);
-        let mut headers = HeaderMap::with_capacity(found.headers.len());
-        for line in &*found.headers {
-            let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| malformed())?;
-            let value = HeaderValue::from_maybe_shared(bytes.slice_ref(line.value)).map_err(|_| malformed())?;
+        // Most have about so many; what has more is made room for.
+        let mut headers = HeaderMap::with_capacity(12);
+        for line in lines {
+            if line.is_empty() {
+                break;
+            }
+            if headers.len() == most_headers {
+                return Err(TOO_MANY);
+            }
+            let (name, value) = named(bytes, line).ok_or(MALFORMED)?;
             said.hear(&name, &value)?;
             closes |= name == header::CONNECTION && names(value.as_bytes(), b"close");
-            headers.try_append(name, value).map_err(|_| Refused::TooMany)?;
+            headers.try_append(name, value).map_err(|_| TOO_MANY)?;
         }
         let mut response = Response::new(());
-        *response.status_mut() = StatusCode::from_u16(code).map_err(|_| malformed())?;
-        *response.version_mut() = if modern { Version::HTTP_11 } else { Version::HTTP_10 };
+        (*response.version_mut(), *response.status_mut()) = (version, status);
         *response.headers_mut() = headers;
-        Ok(Self { response, said, keeps: modern && !closes })
+        Ok(Self { response, said, keeps: version == Version::HTTP_11 && !closes })
     }
 
     /// The answer itself comes after it.
@@ -91,13 +71,35 @@ impl Head {
     }
 }
 
-enum Refused {
-    TooMany,
-    For(Fault),
+/// The lines of a head, each of which ends with a line feed, most with a carriage return before it.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (line, rest) = split(self.0, b'\n')?;
+        self.0 = rest;
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
 }
 
-impl From<Fault> for Refused {
-    fn from(fault: Fault) -> Self {
-        Self::For(fault)
-    }
+/// A version and a status; why it is that may be said too, and is not listened to.
+fn begun_by(line: &[u8]) -> Option<(Version, StatusCode)> {
+    let rest = line.strip_prefix(b"HTTP/1.")?;
+    let version = match rest.first()? {
+        b'1' => Version::HTTP_11,
+        b'0' => Version::HTTP_10,
+        _ => return None,
+    };
+    let (status, reason) = rest.get(1..)?.strip_prefix(b" ")?.split_at_checked(3)?;
+    let is_plain = reason.is_empty() || reason.starts_with(b" ") && is_value(reason);
+    StatusCode::from_bytes(status).ok().filter(|_| is_plain).map(|status| (version, status))
+}
+
+/// A name and a value, which shares the bytes that the line is of. What neither may be made of is found where they are made.
+fn named(bytes: &Bytes, line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+    let (name, value) = split(line, b':')?;
+    let value = bytes.slice_ref(trimmed(value));
+    Some((HeaderName::from_bytes(name).ok()?, HeaderValue::from_maybe_shared(value).ok()?))
 }

@@ -203,7 +203,8 @@ pub(crate) fn names(list: &[u8], wanted: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|one| line::trimmed(one).eq_ignore_ascii_case(wanted))
 }
 
-fn split(bytes: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+/// What is before a byte, and what after it.
+pub(crate) fn split(bytes: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     let place = memchr(at, bytes)?;
     Some((bytes.get(..place)?, bytes.get(place + 1..)?))
 }

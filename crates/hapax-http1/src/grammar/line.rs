@@ -36,7 +36,7 @@ pub(super) fn is_token(bytes: &[u8]) -> bool {
 }
 
 /// Visible characters, blanks and bytes above ASCII: no control character, so no CR, LF or NUL either.
-pub(super) fn is_value(bytes: &[u8]) -> bool {
+pub(crate) fn is_value(bytes: &[u8]) -> bool {
     // To the end in any case: without a way out many bytes are looked at at once.
     bytes.iter().fold(true, |so_far, byte| so_far & ((*byte >= 0x20) & (*byte != 0x7f) | (*byte == b'\t')))
 }
@@ -50,7 +50,7 @@ pub(super) fn without_cr(line: &[u8]) -> Result<&[u8], Violation> {
     line.strip_suffix(b"\r").ok_or(Violation::LineEnd)
 }
 
-pub(super) fn trimmed(value: &[u8]) -> &[u8] {
+pub(crate) fn trimmed(value: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let start = value.iter().position(|byte| !is_blank(byte)).unwrap_or(value.len());
     let end = value.iter().rposition(|byte| !is_blank(byte)).map_or(start, |last| last + 1);

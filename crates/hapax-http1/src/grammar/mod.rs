@@ -12,8 +12,9 @@ mod line;
 
 pub use body::Body;
 pub use ending::Ending;
-pub(crate) use head::names;
 pub use head::{Head, Length};
+pub(crate) use head::{names, split};
+pub(crate) use line::{is_value, trimmed};
 
 /// Why a request is refused, and its connection ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

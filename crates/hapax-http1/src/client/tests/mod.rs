@@ -2,6 +2,7 @@
 
 mod answers;
 mod early;
+mod heads;
 mod memory;
 mod requests;
 mod rest;
