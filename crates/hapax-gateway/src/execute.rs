@@ -1,17 +1,19 @@
 //! A request that is ours to run: connection, begin, send, record, answer.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
+    task::Poll,
 };
 
 use bytes::Bytes;
 use hapax_core::{Millis, identity::Tenant};
 use hapax_engine::in_place;
 use hapax_http::{Asking, Begin, Code, NextStep, Peek, Problem, Running, is_stream};
+use hapax_http1::Deadline;
 use http::{Response, Version, request, response};
-use tokio::time::timeout;
+use tokio::time::Instant;
 
 use crate::{
     body::Out,
@@ -118,10 +120,8 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
         }
     };
     let most = running.most_captured();
-    // Whoever keeps time for it takes it by value: boxed, that is a pointer.
-    let exchanged = in_place(|| exchanged(taken, request, clean, &route, most));
-    let work = async { timeout(route.whole, exchanged).await.unwrap_or(Err(Broken::Failed(Failure::TimedOut))) };
-    match running.during(work).await {
+    // Whoever keeps the lease meanwhile takes it by value: boxed, that is a pointer.
+    match running.during(in_place(|| exchanged(taken, request, clean, &route, most))).await {
         None => running.lease_lost().map(Out::whole),
         Some(Ok((head, Gathered::Whole(body, trailers)))) => {
             let answer = running.finish(Response::from_parts(head, body)).await;
@@ -190,7 +190,8 @@ fn changed(route: &Route) -> hapax_http::Answer {
         .problem(&Problem::new(Code::Unavailable, NextStep::RetrySameKey, detail).retry_after(Millis::from_secs(1)))
 }
 
-/// The request sent, and its answer as far as it has to be known before it goes on.
+/// The request sent, and its answer as far as it has to be known before it goes on. Its head has a time, and all of it has one: one timer does for
+/// both, as nearly always neither is met.
 async fn exchanged(
     taken: Taken,
     request: Box<http::Request<Out>>,
@@ -198,12 +199,25 @@ async fn exchanged(
     route: &Route,
     most: u64,
 ) -> Result<(response::Parts, Gathered), Broken> {
-    let response = send(taken, request, clean, route).await?;
+    let (begun, mut late) = (Instant::now(), Deadline::default());
+    let head_until = begun + route.first_byte.min(route.whole);
+    let response = sent_within(&mut late, head_until, taken, request, clean, route).await?;
     let (head, body) = answered(response).into_parts();
-    match gather(&head.headers, body, most).await {
-        Ok(gathered) => Ok((head, gathered)),
-        Err(error) => Err(Broken::Body(head, error.to_string())),
+    match within(&mut late, begun + route.whole, gather(&head.headers, body, most)).await {
+        Some(Ok(gathered)) => Ok((head, gathered)),
+        Some(Err(error)) => Err(Broken::Body(head, error.to_string())),
+        None => Err(Broken::Failed(Failure::TimedOut)),
     }
+}
+
+/// None: it took too long.
+async fn within<F: Future>(late: &mut Deadline, until: Instant, work: F) -> Option<F::Output> {
+    let mut work = pin!(work);
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => late.poll(cx, until).map(|()| None),
+    })
+    .await
 }
 
 /// First the connection, since what cannot be sent need not be begun. But nobody holds one while it waits for another's
@@ -297,11 +311,22 @@ pub(crate) async fn send(
     clean: bool,
     route: &Route,
 ) -> Result<Response<Out>, Failure> {
+    let (mut late, until) = (Deadline::default(), Instant::now() + route.first_byte);
+    sent_within(&mut late, until, taken, request, clean, route).await
+}
+
+async fn sent_within(
+    late: &mut Deadline,
+    until: Instant,
+    taken: Taken,
+    request: Box<http::Request<Out>>,
+    clean: bool,
+    route: &Route,
+) -> Result<Response<Out>, Failure> {
     let shared = taken.shared();
-    let sent = pin!(taken.send(request, clean, &route.pool));
-    match timeout(route.first_byte, sent).await {
-        Ok(sent) => unchanged(sent?),
-        Err(_) => {
+    match within(late, until, taken.send(request, clean, &route.pool)).await {
+        Some(sent) => unchanged(sent?),
+        None => {
             if let Some(shared) = shared {
                 route.pool.distrust(&shared);
             }

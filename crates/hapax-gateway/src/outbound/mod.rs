@@ -9,6 +9,7 @@ mod pool;
 mod roots;
 mod shared;
 mod shares;
+mod shelves;
 mod target;
 mod wire;
 

@@ -13,10 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rustls::ClientConfig;
-use tokio::{
-    runtime::{self, Handle},
-    time::{Instant, timeout},
-};
+use tokio::time::timeout;
 
 use super::{
     connect::{Connector, Protocol},
@@ -25,6 +22,7 @@ use super::{
     link::Link,
     shared::{Shared, Stream},
     shares::{Account, Shares},
+    shelves::Shelves,
     target::Target,
 };
 
@@ -68,8 +66,8 @@ impl Default for Timing {
 pub(crate) struct Pool {
     connector: Connector,
     pub(crate) timing: Timing,
-    /// Connections of one request at a time, the last used last.
-    idle: Mutex<Vec<Idle>>,
+    /// Connections of one request at a time, which nobody uses.
+    idle: Shelves,
     /// The connections that requests share, where HTTP/2 is spoken.
     shared: Mutex<Vec<Shared>>,
     /// Held while such a connection is made: a crowd makes one, not one each.
@@ -80,13 +78,6 @@ pub(crate) struct Pool {
     many: AtomicBool,
     open: Arc<AtomicUsize>,
     shares: Arc<Shares>,
-}
-
-/// A connection that nobody uses.
-struct Idle {
-    link: Box<Link>,
-    /// Beside the link, so that it is seen without looking into that.
-    home: runtime::Id,
 }
 
 impl Pool {
@@ -104,7 +95,7 @@ impl Pool {
         Arc::new(Self {
             connector: Connector::new(target, protocol, tls),
             timing,
-            idle: Mutex::default(),
+            idle: Shelves::default(),
             shared: Mutex::default(),
             sharing: tokio::sync::Mutex::default(),
             alone: AtomicBool::new(alone),
@@ -135,10 +126,13 @@ impl Pool {
     }
 
     async fn line(&self) -> Result<Line, Failure> {
-        if let Some(stream) = self.shared() {
+        // Where one request at a time is spoken, there is nothing to share.
+        if self.many.load(Ordering::Acquire)
+            && let Some(stream) = self.shared()
+        {
             return Ok(Line::Shared(stream));
         }
-        while let Some(mut link) = self.pop() {
+        while let Some(mut link) = self.idle.take(self.timing.idle) {
             if poll_fn(|cx| Poll::Ready(link.is_fit(cx))).await {
                 return Ok(Line::Own(link));
             }
@@ -186,23 +180,6 @@ impl Pool {
         self.shared.lock().retain(|connection| !connection.is(suspect));
     }
 
-    fn pop(&self) -> Option<Box<Link>> {
-        let mut idle = self.idle.lock();
-        let now = Instant::now();
-        let is_good = |one: &Idle| now.duration_since(one.link.idle_since) <= self.timing.idle;
-        if is_good(idle.last()?) {
-            // One that this runtime looks after has its events come straight here. Any other is better than one more.
-            let here = Handle::current().id();
-            let nearest = idle.iter().rposition(|one| one.home == here && is_good(one)).unwrap_or(idle.len() - 1);
-            return Some(idle.remove(nearest).link);
-        }
-        // The last used is too old, so all are.
-        let old = std::mem::take(&mut *idle);
-        drop(idle);
-        drop(old);
-        None
-    }
-
     /// A connection that was not used after all.
     pub(crate) fn give_back(&self, taken: Taken) {
         match taken.line {
@@ -212,20 +189,14 @@ impl Pool {
         }
     }
 
-    pub(super) fn put(&self, mut link: Box<Link>) {
-        link.idle_since = Instant::now();
-        let home = link.home;
-        self.idle.lock().push(Idle { link, home });
+    pub(super) fn put(&self, link: Box<Link>) {
+        self.idle.put(link);
     }
 
     /// Closes what lies unused for too long. Without it a quiet gateway would keep connections that its upstream has
     /// long closed.
     pub(crate) fn tidy(&self) {
-        let mut idle = self.idle.lock();
-        let (old, good) = idle.drain(..).partition(|one: &Idle| one.link.idle_since.elapsed() > self.timing.idle);
-        *idle = good;
-        drop(idle);
-        drop::<Vec<_>>(old);
+        self.idle.tidy(self.timing.idle);
         // A crowd may have made several of these; one is enough for whoever comes next.
         let mut first = true;
         self.shared.lock().retain(|connection| std::mem::take(&mut first) || connection.is_busy(self.timing.streams));
@@ -266,37 +237,6 @@ mod tests {
 
     use super::*;
     use crate::{body::Out, outbound::wire::Wire};
-
-    /// A connection belongs to the runtime that has made it, and is at its best there. But before another is made, any is taken that there is.
-    #[test]
-    fn who_has_made_a_connection_has_it_again() {
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let target = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let pool = Pool::new(target, Protocol::Http1, Timing::default(), None);
-        let (here, elsewhere) = (runtime(), runtime());
-        let made = |runtime: &tokio::runtime::Runtime| match runtime.block_on(pool.fresh()).unwrap() {
-            Line::Own(link) => link,
-            Line::Shared(_) => panic!("HTTP/1.1 is spoken"),
-        };
-        let ours = made(&here);
-        let theirs = made(&elsewhere);
-        let id = here.handle().id();
-        let _inside = here.enter();
-        let next = || pool.pop().map(|link| link.home == id);
-        // Theirs is the last used.
-        pool.put(ours);
-        pool.put(theirs);
-        assert_eq!([next(), next(), next()], [Some(true), Some(false), None]);
-
-        // And so it is where ours is too old to be trusted.
-        let (mut ours, theirs) = (made(&here), made(&elsewhere));
-        ours.idle_since = Instant::now().checked_sub(2 * pool.timing.idle).unwrap();
-        let home = ours.home;
-        pool.idle.lock().push(Idle { link: ours, home });
-        pool.put(theirs);
-        assert_eq!([next(), next()], [Some(false), None]);
-    }
 
     /// The connection looks fit until something is written to it, and then takes not one byte. The upstream has seen
     /// nothing, which is certain here and nowhere else: so the attempt may be given back as one that did nothing.

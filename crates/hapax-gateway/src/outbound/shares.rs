@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use foldhash::fast::RandomState;
 use hapax_core::identity::Tenant;
 use parking_lot::Mutex;
 
@@ -20,7 +21,7 @@ pub(crate) enum Account {
 
 /// How many requests each account has under way. It holds no more accounts than there are such requests.
 #[derive(Debug, Default)]
-pub(super) struct Shares(Mutex<HashMap<Account, usize>>);
+pub(super) struct Shares(Mutex<HashMap<Account, usize, RandomState>>);
 
 impl Shares {
     /// One more on this account, unless it has `most`.
