@@ -17,7 +17,8 @@ use super::{
     request::{Keys, Requests},
 };
 
-const CLIENTS: usize = 64;
+/// How many clients there are, and what their case is called. With few of them it counts how long a sync takes, with many how much work there is.
+const CROWDS: [(usize, &str); 2] = [(64, "first"), (256, "first-256")];
 const ROUNDS: u64 = 5;
 /// Sent one after the other for a latency.
 const ALONE: u64 = 500;
@@ -30,7 +31,10 @@ pub(crate) fn run(seconds: f64) -> Value {
         Ok(mut figures) => {
             let added = figures.median("ours", "p50 ms alone") - figures.median("direct", "p50 ms alone");
             let syncs = 2.0 * figures.median("disk", "p50 ms of a sync");
-            figures.report("gateway", "first", &[("added p50 ms", added), ("two syncs ms", syncs)])
+            let (_, many) = CROWDS[1];
+            let among_many = figures.median("ours", many) / figures.median("nginx", many);
+            let beside = [("nginx@first-256", among_many), ("added p50 ms", added), ("two syncs ms", syncs)];
+            figures.report("gateway", "first", &beside)
         }
         Err(problem) => json!({ "bench": "gateway", "problem": problem }),
     }
@@ -45,13 +49,15 @@ fn measure(seconds: f64, place: &Path) -> Result<Figures, String> {
     let mut figures = Figures::default();
     let sides = [("ours", ours.address), ("nginx", nginx.address), ("direct", upstream.address)];
     for round in 0..ROUNDS {
-        for (name, address) in sides {
-            let mut seen = crowd(address, CLIENTS, &Requests::new(round * 2, Keys::Fresh), turn)?;
-            figures.note(name, "first", seen.rate());
-            figures.note(name, "p99 ms", quantile(&mut seen.latencies, 0.99));
+        for (number, (clients, case)) in (0..).zip(CROWDS) {
+            for (name, address) in sides {
+                let mut seen = crowd(address, clients, &Requests::new(round * 3 + number, Keys::Fresh), turn)?;
+                figures.note(name, case, seen.rate());
+                figures.note(name, &format!("p99 ms, {case}"), quantile(&mut seen.latencies, 0.99));
+            }
         }
         for (name, address) in sides {
-            let mut seen = crowd(address, 1, &Requests::new(round * 2 + 1, Keys::Fresh), Until::Requests(ALONE))?;
+            let mut seen = crowd(address, 1, &Requests::new(round * 3 + 2, Keys::Fresh), Until::Requests(ALONE))?;
             figures.note(name, "p50 ms alone", quantile(&mut seen.latencies, 0.5));
         }
         figures.note("disk", "p50 ms of a sync", sync(&place.join("raw"))?);
