@@ -5,6 +5,7 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::Poll,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use hapax_engine::in_place;
 use hapax_http::{Asking, Begin, Code, NextStep, Peek, Problem, Running, is_stream};
 use hapax_http1::Deadline;
 use http::{Response, Version, request, response};
-use tokio::time::Instant;
+use tokio::{task::unconstrained, time::Instant};
 
 use crate::{
     body::Out,
@@ -200,10 +201,10 @@ async fn exchanged(
     most: u64,
 ) -> Result<(response::Parts, Gathered), Broken> {
     let (begun, mut late) = (Instant::now(), Deadline::default());
-    let head_until = begun + route.first_byte.min(route.whole);
+    let head_until = after(begun, route.first_byte.min(route.whole));
     let response = sent_within(&mut late, head_until, taken, request, clean, route).await?;
     let (head, body) = answered(response).into_parts();
-    match within(&mut late, begun + route.whole, gather(&head.headers, body, most)).await {
+    match within(&mut late, after(begun, route.whole), gather(&head.headers, body, most)).await {
         Some(Ok(gathered)) => Ok((head, gathered)),
         Some(Err(error)) => Err(Broken::Body(head, error.to_string())),
         None => Err(Broken::Failed(Failure::TimedOut)),
@@ -215,9 +216,16 @@ async fn within<F: Future>(late: &mut Deadline, until: Instant, work: F) -> Opti
     let mut work = pin!(work);
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending => late.poll(cx, until).map(|()| None),
+        // Whoever takes all of its task's turn each time is late all the same.
+        Poll::Pending => pin!(unconstrained(poll_fn(|cx| late.poll(cx, until)))).poll(cx).map(|()| None),
     })
     .await
+}
+
+/// So long from then on, or as good as for ever.
+fn after(begun: Instant, most: Duration) -> Instant {
+    const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 3_600);
+    begun.checked_add(most).unwrap_or_else(|| begun + FOR_EVER)
 }
 
 /// First the connection, since what cannot be sent need not be begun. But nobody holds one while it waits for another's
@@ -311,7 +319,7 @@ pub(crate) async fn send(
     clean: bool,
     route: &Route,
 ) -> Result<Response<Out>, Failure> {
-    let (mut late, until) = (Deadline::default(), Instant::now() + route.first_byte);
+    let (mut late, until) = (Deadline::default(), after(Instant::now(), route.first_byte));
     sent_within(&mut late, until, taken, request, clean, route).await
 }
 

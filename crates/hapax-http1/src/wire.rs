@@ -145,6 +145,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
         if count > short {
             self.long.advance(count - short);
             if self.long.is_empty() {
+                // Also of nothing left it would hold all that it was.
+                self.long = Bytes::new();
                 self.out.extend_from_slice(self.after);
             }
         }

@@ -34,8 +34,8 @@ impl Shelves {
         let (now, here) = (Instant::now(), Handle::current().id());
         let nearest = number(here);
         self.0[nearest].take(now, trusted, here).or_else(|| {
-            let others = self.0[nearest + 1..].iter().chain(&self.0[..nearest]);
-            others.into_iter().find_map(|shelf| shelf.take(now, trusted, here))
+            let mut others = self.0[nearest + 1..].iter().chain(&self.0[..nearest]);
+            others.find_map(|shelf| shelf.take(now, trusted, here))
         })
     }
 
@@ -84,7 +84,7 @@ impl Link {
     }
 }
 
-/// Where a runtime's connections lie. Runtimes are numbered one after the other, so the number itself spreads them well enough.
+/// Where a runtime's connections lie. Two that meet on one shelf only lose what shelves are for.
 fn number(home: runtime::Id) -> usize {
     let mut number = Number(0);
     home.hash(&mut number);

@@ -1,14 +1,18 @@
 //! One connection to an upstream.
 
 use std::{
-    future::poll_fn,
+    future::{Future as _, poll_fn},
+    pin::pin,
     task::{Context, Poll},
 };
 
 use bytes::{Bytes, BytesMut};
 use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::unconstrained,
+};
 
 use super::{ending::Ending, fault::Fault, head::Head, reading::Reading, request, sending::Sending};
 use crate::{
@@ -52,7 +56,8 @@ where
     /// Whether a request can be sent now. The other side may have closed it meanwhile, or said something that nobody asked for, which shows
     /// only here. Where nothing has happened the system is not asked.
     pub fn is_fit(&mut self, cx: &mut Context<'_>) -> bool {
-        self.is_at_rest() && self.wire.poll_read(cx, 0).is_pending()
+        // Whoever has had its turn would be told that nothing has happened, whatever has.
+        self.is_at_rest() && pin!(unconstrained(poll_fn(|cx| self.wire.poll_read(cx, 0)))).poll(cx).is_pending()
     }
 
     /// The last answer is at its end, and nothing came after it. What was held for it is let go.
@@ -90,6 +95,9 @@ where
     ) -> Poll<Result<Response<()>, Fault>> {
         loop {
             let more = self.sending.bring_on(cx, &mut self.wire)?;
+            if !self.has_sent() && !self.wire.read.is_empty() {
+                return Poll::Ready(Err(Fault::Unasked));
+            }
             if let Some(head) = self.next_head(method, ending)? {
                 return Poll::Ready(Ok(head));
             }
@@ -111,7 +119,7 @@ where
         while let Some(bytes) = ending.find_next(&mut self.wire.read, self.most.head_bytes)? {
             let mut head = Head::read(&bytes, self.most.headers)?;
             if head.is_interim() {
-                *ending = Ending::default();
+                *ending = ending.after(bytes.len());
                 continue;
             }
             self.reading = Reading::new(head.extent(method)?);

@@ -13,12 +13,21 @@ const BEGINNING: &[u8] = b"HTTP/1.";
 pub(super) struct Ending {
     /// Where the line begins that was looked at last.
     seen: usize,
+    /// What came before this head, which has no more room for it.
+    before: usize,
 }
 
 impl Ending {
+    /// After an answer that is not the last one. Whoever goes on and on with these is heard no longer than whoever has one that long.
+    pub(super) const fn after(self, interim: usize) -> Self {
+        Self { seen: 0, before: self.before + interim }
+    }
+
     /// The next head among what was read, once all of it is there. `read` has at least what it had before.
     pub(super) fn find_next(&mut self, read: &mut BytesMut, most: usize) -> Result<Option<Bytes>, Fault> {
-        if self.seen == 0 && !is_begun(read) {
+        let begun = self.seen > 0 || self.is_begun(read);
+        let Some(most) = most.checked_sub(self.before) else { return Err(Fault::Head("it is too long")) };
+        if !begun {
             return Ok(None);
         }
         // Whoever speaks another protocol may never come to an empty line.
@@ -49,16 +58,18 @@ impl Ending {
         self.seen = bytes.len();
         None
     }
-}
 
-/// Passes over empty lines before a head, as some servers send them after a body. Whether something else is there.
-fn is_begun(read: &mut BytesMut) -> bool {
-    loop {
-        match **read {
-            [] | [b'\r'] => return false,
-            [b'\n', ..] => read.advance(1),
-            [b'\r', b'\n', ..] => read.advance(2),
-            [..] => return true,
+    /// Passes over empty lines before a head, as some servers send them after a body. Whether something else is there.
+    fn is_begun(&mut self, read: &mut BytesMut) -> bool {
+        loop {
+            let empty = match **read {
+                [] | [b'\r'] => return false,
+                [b'\n', ..] => 1,
+                [b'\r', b'\n', ..] => 2,
+                [..] => return true,
+            };
+            read.advance(empty);
+            self.before += empty;
         }
     }
 }

@@ -10,6 +10,9 @@ pub enum Fault {
     Broken(#[source] io::Error),
     #[error("it was closed before the answer was whole")]
     Closed,
+    /// It is an answer to something else.
+    #[error("it answered before anything of the request was sent")]
+    Unasked,
     /// The rest of the request does not come, so nothing can be answered to it.
     #[error("the request's body broke off")]
     Request,

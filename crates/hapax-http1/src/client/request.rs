@@ -1,6 +1,6 @@
 //! The head of a request of ours.
 
-use http::{header, request};
+use http::{Method, header, request};
 use http_body::Body;
 
 use crate::answer::{self, Framing};
@@ -29,6 +29,8 @@ pub(super) fn begin<B: Body>(out: &mut Vec<u8>, head: &request::Parts, body: &B)
     match framing {
         Framing::Counted(length) => answer::counted(out, length),
         Framing::Chunked => answer::line(out, "transfer-encoding", b"chunked"),
+        // Where a body is usual some servers insist on hearing that there is none.
+        Framing::None if [Method::POST, Method::PUT, Method::PATCH].contains(&head.method) => answer::counted(out, 0),
         Framing::None | Framing::Closing => {}
     }
     out.extend_from_slice(b"\r\n");

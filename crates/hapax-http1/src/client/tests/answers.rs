@@ -20,6 +20,15 @@ async fn interim_answers_are_passed_over() {
     assert!(matches!(last_answer(interim).await, Err(Fault::Closed)));
 }
 
+/// Each of them is short, but there is no end of them; nor is there of empty lines.
+#[tokio::test]
+async fn who_only_says_that_there_will_be_an_answer_is_not_heard_for_ever() {
+    for again in ["HTTP/1.1 100 C\r\n\r\n", "\r\n", "\n"] {
+        let said = again.repeat(MOST.head_bytes / again.len() + 1);
+        assert!(matches!(answer(said).await, Err(Fault::Head("it is too long"))), "{again:?}");
+    }
+}
+
 /// Whether it is wanted is not decided here; but nothing after it is HTTP.
 #[tokio::test]
 async fn a_change_of_protocol_is_given_on_and_ends_the_connection() {
@@ -160,7 +169,8 @@ async fn a_head_that_does_not_end_is_not_kept() {
     let endless = std::iter::once("HTTP/1.1 200 OK\r\nX: ".to_owned()).chain((0..500).map(|_| "a".repeat(1_024)));
     let script = Script::saying(endless);
     assert!(matches!(ask(of("POST"), script).await, Err(Fault::Head(_))));
-    let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(50_000);
+    // What comes before it is as good as a part of it, and many a slow upstream says that it is at work.
+    let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(10_000);
     let answered = answer(format!("{interim}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await.unwrap();
-    assert_eq!(answered.status, 200, "each of them has its own");
+    assert_eq!(answered.status, 200);
 }

@@ -37,3 +37,13 @@ async fn a_connection_at_rest_holds_no_buffer() {
     assert_eq!(client.wire.held(), 0);
     drop(head);
 }
+
+/// A long body is written from where it is. Once it is written nobody needs it, least of all a connection that lies idle.
+#[tokio::test]
+async fn a_connection_at_rest_holds_nothing_of_a_long_request() {
+    let mut client = Client::new(Script::saying(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]), MOST);
+    let long = Bytes::from(vec![b'b'; 100_000]);
+    client.exchange(post(Sent::whole(long.clone()))).await.unwrap();
+    assert!(client.whole().is_some() && client.is_at_rest());
+    assert!(long.is_unique());
+}

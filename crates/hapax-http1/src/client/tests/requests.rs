@@ -13,6 +13,13 @@ async fn seen(request: Request<Sent>) -> String {
     seen.lock().text().to_owned()
 }
 
+async fn seen_of(method: &str) -> String {
+    let script = Script::saying(["HTTP/1.1 204 No Content\r\n\r\n"]);
+    let seen = std::sync::Arc::clone(&script.seen);
+    ask(of(method), script).await.unwrap();
+    seen.lock().text().to_owned()
+}
+
 #[tokio::test]
 async fn a_length_is_said_where_it_is_known_and_only_by_us() {
     let mut counted = post(Sent::whole("abc"));
@@ -20,7 +27,12 @@ async fn a_length_is_said_where_it_is_known_and_only_by_us() {
     counted.headers_mut().insert("transfer-encoding", "chunked".parse().unwrap());
     counted.headers_mut().insert("connection", "close".parse().unwrap());
     assert_eq!(seen(counted).await, "POST /pay?x=1 HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc");
-    assert_eq!(seen(of("GET")).await, "GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    for method in ["GET", "DELETE", "HEAD", "PURGE"] {
+        assert!(!seen_of(method).await.contains("content-length"), "{method}");
+    }
+    for method in ["POST", "PUT", "PATCH"] {
+        assert_eq!(seen_of(method).await, format!("{method} / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n"));
+    }
     for method in ["GET", "POST"] {
         let request = Request::builder().method(method).uri("/").body(Sent::coming(None, [frame("abc"), frame("d")]));
         let chunks =

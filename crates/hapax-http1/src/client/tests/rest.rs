@@ -1,6 +1,12 @@
 //! What is left of a connection when its answer is at its end.
 
-use std::task::Poll;
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
 use super::*;
 
@@ -38,6 +44,57 @@ async fn who_has_closed_meanwhile_is_not_asked() {
         let looks = poll_fn(|cx| Poll::Ready([client.is_fit(cx), client.is_fit(cx)]));
         // Each thing comes after a pause.
         assert_eq!(looks.await, [true, false]);
+    }
+}
+
+/// A task that has used up its turn is told that nothing has happened, whatever has. A connection that was closed meanwhile is found out all the same.
+#[tokio::test]
+async fn who_has_closed_is_found_out_by_whoever_has_had_its_turn() {
+    let (near, far) = tokio::io::duplex(100);
+    let mut client: Client<_, Sent> = Client::new(near, MOST);
+    assert!(poll_fn(|cx| Poll::Ready(client.is_fit(cx))).await);
+    drop(far);
+    let fit = poll_fn(|cx| {
+        while tokio::task::coop::has_budget_remaining() {
+            let Poll::Ready(used) = tokio::task::coop::poll_proceed(cx) else { break };
+            used.made_progress();
+        }
+        Poll::Ready(client.is_fit(cx))
+    });
+    assert!(!fit.await);
+}
+
+/// Nobody can have answered what was not sent: such an answer is another one's.
+#[tokio::test]
+async fn an_answer_to_nothing_is_nobodys() {
+    let (near, mut far) = tokio::io::duplex(64);
+    let mut client = Client::new(Slow(near), MOST);
+    far.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+    let asked = client.exchange(post(Sent::whole("{}"))).await;
+    assert!(matches!(asked, Err(Fault::Unasked)) && !client.has_sent());
+}
+
+/// It takes nothing.
+#[derive(Debug)]
+struct Slow(tokio::io::DuplexStream);
+
+impl tokio::io::AsyncRead for Slow {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Slow {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 }
 
