@@ -1,4 +1,4 @@
-//! Threads that read bodies, so that nobody's executor waits for a disk.
+//! Threads that read, so that nobody's executor waits for a disk.
 
 use std::{
     io,

@@ -201,13 +201,21 @@ impl Ledger {
         }
     }
 
+    /// What is no longer in memory is read by others: whoever asks may have more to do than to wait for a disk.
+    async fn snapshot(&self, id: &Id) -> Result<Snapshot, StoreError> {
+        match self.shared.snapshot_at_once(id)? {
+            Some(snapshot) => Ok(snapshot),
+            None => self.shelf.snapshot(*id).await,
+        }
+    }
+
     async fn swap_it(&self, id: Id, expected: Version, next: Option<Arc<Live>>) -> Result<Swap, StoreError> {
         let shared = &*self.shared;
         shared.healthy()?;
         let key = shared.index.key(&id);
         // A conflict with what is durable can be told at once: no write under way could make it fit again.
         if shared.index.version(key).0 != expected {
-            return shared.snapshot(&id).map(Swap::Conflict);
+            return self.snapshot(&id).await.map(Swap::Conflict);
         }
         if let Some(envelope) = next.as_ref().map(|record| &record.envelope) {
             if entry::size_of(envelope) > shared.most_entry {
@@ -232,7 +240,7 @@ impl Ledger {
                 drop(spent);
                 Ok(Swap::Swapped { version, stamp })
             }
-            Ok(Reply::Conflict) => shared.snapshot(&id).map(Swap::Conflict),
+            Ok(Reply::Conflict) => self.snapshot(&id).await.map(Swap::Conflict),
             Ok(Reply::Failed(error)) => Err(error),
             Err(_) => Err(StoreError::Unknown { store: shared.name.clone(), reason: "the writer is gone".into() }),
         }
@@ -274,7 +282,7 @@ impl fmt::Debug for Ledger {
 
 impl Store for Ledger {
     fn get<'a>(&'a self, id: &'a Id) -> Answer<'a, Snapshot> {
-        Box::pin(async { self.shared.snapshot(id) })
+        Box::pin(self.snapshot(id))
     }
 
     fn swap<'a>(&'a self, id: &'a Id, expected: Version, next: Option<Envelope>) -> Answer<'a, Swap> {

@@ -94,12 +94,26 @@ impl Segment {
     }
 
     pub(crate) fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        // No more than there can be, whatever a damaged length says.
-        let there = self.size.max(self.end()).saturating_sub(offset);
-        let mut bytes = vec![0; length.min(usize::try_from(there).unwrap_or(usize::MAX))];
+        let mut bytes = self.room(offset, length);
         let read = self.file.read_at(&mut bytes, offset)?;
         bytes.truncate(read);
         Ok(bytes)
+    }
+
+    /// The same, if nobody has to wait for a disk. `None`: somebody would.
+    pub(crate) fn read_at_once(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+        let mut bytes = self.room(offset, length);
+        let read = self.file.read_at_once(&mut bytes, offset)?;
+        Ok(read.map(|read| {
+            bytes.truncate(read);
+            bytes
+        }))
+    }
+
+    /// No more than there can be, whatever a damaged length says.
+    fn room(&self, offset: u64, length: usize) -> Vec<u8> {
+        let there = self.size.max(self.end()).saturating_sub(offset);
+        vec![0; length.min(usize::try_from(there).unwrap_or(usize::MAX))]
     }
 
     /// The bytes of the durable frame at `offset`; `None` at the end, an error if there is no whole frame.

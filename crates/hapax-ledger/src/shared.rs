@@ -1,9 +1,12 @@
 //! What callers, the writer and the keeper share.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-    mpsc::SyncSender,
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::SyncSender,
+    },
 };
 
 use bytes::Bytes;
@@ -19,7 +22,7 @@ use crate::{
     log::Log,
     poison::Poison,
     queue::Queue,
-    segment,
+    segment::{self, Segment},
     slot::{GONE, Key, Place, REMOVED, Slot},
     watchers::Watchers,
 };
@@ -159,16 +162,33 @@ impl Shared {
     }
 
     pub(crate) fn snapshot(&self, id: &Id) -> Result<Snapshot, StoreError> {
+        loop {
+            // Whoever waits for the disk is told everything in the end.
+            if let Some(snapshot) =
+                self.look(id, |segment, place| segment.read(place.offset, place.length as usize).map(Some))?
+            {
+                return Ok(snapshot);
+            }
+        }
+    }
+
+    /// The same, if nobody has to wait for a disk. `None`: somebody would.
+    pub(crate) fn snapshot_at_once(&self, id: &Id) -> Result<Option<Snapshot>, StoreError> {
+        self.look(id, |segment, place| segment.read_at_once(place.offset, place.length as usize))
+    }
+
+    /// `None`: it was not read.
+    fn look(
+        &self,
+        id: &Id,
+        read: impl Fn(&Segment, Place) -> io::Result<Option<Vec<u8>>>,
+    ) -> Result<Option<Snapshot>, StoreError> {
         self.healthy()?;
         let key = self.index.key(id);
         loop {
             let Some((slot, live)) = self.index.find(key) else {
-                return Ok(Snapshot {
-                    record: None,
-                    version: Version::NEVER,
-                    stamp: Stamp::default(),
-                    now: self.time.tell(),
-                });
+                let (version, stamp, now) = (Version::NEVER, Stamp::default(), self.time.tell());
+                return Ok(Some(Snapshot { record: None, version, stamp, now }));
             };
             let now = self.time.tell();
             let gone = slot.has(REMOVED) || slot.has(GONE) || slot.gone().is_some_and(|gone| gone <= now);
@@ -177,39 +197,69 @@ impl Shared {
                     return Err(self.unsupported("two ids share an index key"));
                 }
                 let record = (!gone).then(|| live.envelope.clone());
-                return Ok(Snapshot { record, version: live.version, stamp: live.stamp, now: now.max(live.stamp) });
+                let (version, stamp) = (live.version, live.stamp);
+                return Ok(Some(Snapshot { record, version, stamp, now: now.max(stamp) }));
             }
-            match self.read(&slot)? {
-                Some(stored) if stored.id != *id => return Err(self.unsupported("two ids share an index key")),
-                Some(stored) => {
+            match self.read_by(&slot, &read)? {
+                Read::Stored(stored) if stored.id != *id => {
+                    return Err(self.unsupported("two ids share an index key"));
+                }
+                Read::Stored(stored) => {
                     let record = if gone { None } else { stored.record };
                     let Stored { version, stamp, .. } = stored;
-                    return Ok(Snapshot { record, version, stamp, now: now.max(stamp) });
+                    return Ok(Some(Snapshot { record, version, stamp, now: now.max(stamp) }));
                 }
-                // It has moved while we looked.
-                None => {}
+                Read::Moved => {}
+                Read::OnDisk => return Ok(None),
             }
         }
     }
 
-    /// Reads an entry from disk. `None`: the index names another place by now.
+    /// `None`: it has moved meanwhile.
     pub(crate) fn read(&self, slot: &Slot) -> Result<Option<Stored>, StoreError> {
+        let waiting = |segment: &Segment, place: Place| segment.read(place.offset, place.length as usize).map(Some);
+        match self.read_by(slot, &waiting)? {
+            Read::Stored(stored) => Ok(Some(stored)),
+            Read::Moved | Read::OnDisk => Ok(None),
+        }
+    }
+
+    fn read_by(
+        &self,
+        slot: &Slot,
+        read: &impl Fn(&Segment, Place) -> io::Result<Option<Vec<u8>>>,
+    ) -> Result<Read, StoreError> {
         let place = slot.place();
         let failed = match self.log.segment(place.segment) {
             None => self.corrupt(place, "its segment is missing"),
-            Some(segment) => match segment.read(place.offset, place.length as usize).map(Bytes::from) {
+            Some(segment) => match read(&segment, place) {
                 Err(error) => self.unavailable(format!("{} cannot be read: {error}", segment::name(place.segment))),
-                Ok(bytes) => match Entry::open(&bytes, segment.seed, place.offset) {
-                    Some(entry) if entry.version == slot.version() => return Ok(Some(Stored::new(entry, &bytes))),
-                    Some(_) | None => self.corrupt(place, "the checksum does not match"),
-                },
+                Ok(None) => return Ok(Read::OnDisk),
+                Ok(Some(bytes)) => {
+                    let bytes = Bytes::from(bytes);
+                    match Entry::open(&bytes, segment.seed, place.offset) {
+                        Some(entry) if entry.version == slot.version() => {
+                            return Ok(Read::Stored(Stored::new(entry, &bytes)));
+                        }
+                        Some(_) | None => self.corrupt(place, "the checksum does not match"),
+                    }
+                }
             },
         };
         match self.index.slot(slot.key()) {
             Some(now) if now.place() == place && now.version() == slot.version() => Err(failed),
-            Some(_) | None => Ok(None),
+            Some(_) | None => Ok(Read::Moved),
         }
     }
+}
+
+/// What came of reading an entry.
+enum Read {
+    Stored(Stored),
+    /// It has moved while we looked.
+    Moved,
+    /// It is not in memory, and nobody waited for the disk.
+    OnDisk,
 }
 
 /// An entry that was read alone.

@@ -1,4 +1,4 @@
-//! Where bodies are handed in, taken out and listed.
+//! Where bodies are handed in, taken out and listed, and where records are read that are no longer in memory.
 //!
 //! One thread writes: what waits together shares one sync of the directory. Others read. Neither the log nor anybody's
 //! executor waits for either.
@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use hapax_core::Id;
-use hapax_store::{BodyId, BodyInfo, Cursor, Page, StoreError};
+use hapax_store::{BodyId, BodyInfo, Cursor, Page, Snapshot, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -97,6 +97,13 @@ impl Shelf {
         self.shared.healthy()?;
         let shared = self.shared.clone();
         let read = move || shared.bodies.get(body);
+        self.readers.run(read).await.unwrap_or_else(|| Err(self.nobody()))
+    }
+
+    /// A record that has to be read from the disk.
+    pub(crate) async fn snapshot(&self, id: Id) -> Result<Snapshot, StoreError> {
+        let shared = self.shared.clone();
+        let read = move || shared.snapshot(&id);
         self.readers.run(read).await.unwrap_or_else(|| Err(self.nobody()))
     }
 

@@ -59,7 +59,7 @@ fn l1_an_old_frame_with_a_valid_checksum_behind_the_tail_is_not_data() {
     }
 }
 
-/// A disk whose syncs wait to be let through.
+/// A disk whose syncs wait to be let through, and what has to be read from it too.
 #[derive(Debug)]
 struct GatedDisk {
     gate: Arc<Gate>,
@@ -74,6 +74,8 @@ struct Gate {
 #[derive(Debug, Default)]
 struct GateState {
     shut: bool,
+    /// Nothing of the disk is in memory.
+    cold: bool,
     /// How many may still pass while it is shut.
     let_through: usize,
     waiting: usize,
@@ -100,6 +102,10 @@ impl Gate {
         let mut state = self.state.lock();
         (state.shut, state.let_through) = (shut, let_through);
         self.moved.notify_all();
+    }
+
+    fn is_cold(&self) -> bool {
+        self.state.lock().cold
     }
 
     async fn somebody_waits(&self) {
@@ -144,7 +150,13 @@ impl Disk for GatedDisk {
 
 impl File for GatedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
+        if self.gate.is_cold() {
+            self.gate.pass();
+        }
         self.inner.read_at(buffer, offset)
+    }
+    fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<Option<usize>> {
+        if self.gate.is_cold() { Ok(None) } else { self.inner.read_at_once(buffer, offset) }
     }
     fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<()> {
         self.inner.write_at(bytes, offset)
@@ -211,6 +223,39 @@ async fn l2_nobody_learns_of_a_winner_before_it_is_durable() {
     assert_eq!(won, 1);
     assert_eq!(ledger.status().frames, frames + 1, "they did not meet in one batch");
     watch.changed().await;
+}
+
+/// Somebody asks for a record of yesterday, which is no longer in memory, and the disk takes its time. Whoever else is served by the same thread
+/// does not wait for that.
+#[tokio::test]
+async fn who_asks_for_what_is_on_a_slow_disk_keeps_nobody_else_waiting() {
+    let dir = TempDir::new("slow-disk");
+    let gate = Arc::new(Gate::default());
+    let options = Options::new(&dir.0).disk(Arc::new(GatedDisk { gate: gate.clone() }));
+    let ledger = Ledger::open_with(options).unwrap();
+    let Ok(Swap::Swapped { version, .. }) = ledger.swap(&id(1), Version::NEVER, Some(envelope("old"))).await else {
+        panic!()
+    };
+    assert_eq!(ledger.get(&id(1)).await.unwrap().version, version);
+    let _opened_in_the_end = Opened(gate.clone());
+    gate.state.lock().cold = true;
+    gate.set(true, 0);
+    let late = gate.clone();
+    // Whoever waits here waits no longer than this test.
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(10));
+        late.set(false, 0);
+    });
+    let (old, lost) = (id(1), id(1));
+    let mut read = ledger.get(&old);
+    let mut conflict = ledger.swap(&lost, Version::NEVER, Some(envelope("new")));
+    assert!(poll(read.as_mut()).is_none() && poll(conflict.as_mut()).is_none(), "it waited for the disk");
+    gate.somebody_waits().await;
+    assert_eq!(ledger.get(&id(2)).await.unwrap().version, Version::NEVER);
+    gate.set(false, 0);
+    assert_eq!(read.await.unwrap().record.unwrap().payload, envelope("old").payload);
+    let Ok(Swap::Conflict(told)) = conflict.await else { panic!() };
+    assert_eq!(told.version, version);
 }
 
 /// L3. The wall clock jumps a year ahead while the process runs, and back again. If that were the store's time, nothing

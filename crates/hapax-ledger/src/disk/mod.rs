@@ -61,6 +61,10 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
 pub trait File: Send + Sync + fmt::Debug {
     /// Reads until the buffer is full or the file ends, and says how much it read.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// The same, if nobody has to wait for a disk. `None`: somebody would.
+    fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        self.read_at(buffer, offset).map(Some)
+    }
     /// Writes all of it or fails.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// After this, what was written stays written over a power cut.

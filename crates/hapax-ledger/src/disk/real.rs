@@ -124,6 +124,19 @@ impl File for RealFile {
         Ok(done)
     }
 
+    #[cfg(target_os = "linux")]
+    fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        use rustix::io::{Errno, ReadWriteFlags, preadv2};
+        let all = buffer.len();
+        match preadv2(&self.0, &mut [io::IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT) {
+            Ok(read) if read == all => Ok(Some(read)),
+            // A part of it is in memory, or the file ends: whoever waits finds out.
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            // Not every file system can tell.
+            Err(_) => self.read_at(buffer, offset).map(Some),
+        }
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)
     }
