@@ -30,4 +30,4 @@ pub use deadline::Deadline;
 pub use incoming::{Incoming, Lost};
 pub use limits::{Limits, Manners, Rest};
 pub use owed::Owed;
-pub use socket::taken;
+pub use socket::{listening, taken};

@@ -37,7 +37,7 @@ mod words;
 /// What travels to and from the queue.
 pub use a2a::{SCHEDULER_CAPABILITY, wire as queue_wire};
 pub use auth::{ApiKey, Auth, Capability, Identity, KeyError, KeyFile, Keys, Role, generate_key, hash_key};
-pub use hapax_http1::Crew;
+pub use hapax_http1::{Crew, listening};
 pub use limits::Limits;
 pub use log::{Format, Level, Log};
 pub use metrics::Gauge;

@@ -9,7 +9,7 @@ use hapax_gateway::{
     inbound::{Inbound, Live, Stop},
 };
 use hapax_server::{Crew, Level, Log};
-use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::Effective;
 use crate::failure::Failure;
@@ -42,8 +42,9 @@ impl Running {
         let tls = effective.config.tls.as_ref().map(hapax_gateway::inbound::TlsFiles::server).transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let listen = effective.listen.clone();
-        let listener =
-            TcpListener::bind(&listen).await.map_err(|error| Failure::Listen { address: listen.clone(), error })?;
+        let listener = hapax_server::listening(&listen)
+            .await
+            .map_err(|error| Failure::Listen { address: listen.clone(), error })?;
         let address = listener.local_addr().map_or_else(|_| listen.clone(), |address| address.to_string());
         let live = Live::default();
         let (stop, stopping) = Stop::new();

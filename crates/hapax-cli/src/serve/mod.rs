@@ -310,7 +310,7 @@ fn limits_of(settings: &Settings) -> Result<Limits, Failure> {
 }
 
 async fn listen(address: &str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| Failure::Listen { address: address.to_owned(), error })
+    hapax_server::listening(address).await.map_err(|error| Failure::Listen { address: address.to_owned(), error })
 }
 
 /// Whoever asked, the operator at the process is told as well, and of what the file says that only a restart puts in force.
