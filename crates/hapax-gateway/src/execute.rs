@@ -14,7 +14,7 @@ use hapax_engine::in_place;
 use hapax_http::{Asking, Begin, Code, NextStep, Peek, Problem, Running, is_stream};
 use hapax_http1::Deadline;
 use http::{Response, Version, request, response};
-use tokio::{task::unconstrained, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     body::Out,
@@ -216,8 +216,7 @@ async fn within<F: Future>(late: &mut Deadline, until: Instant, work: F) -> Opti
     let mut work = pin!(work);
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
-        // Whoever takes all of its task's turn each time is late all the same.
-        Poll::Pending => pin!(unconstrained(poll_fn(|cx| late.poll(cx, until)))).poll(cx).map(|()| None),
+        Poll::Pending => late.poll(cx, until).map(|()| None),
     })
     .await
 }

@@ -36,7 +36,7 @@ use crate::{
     queue::Queue,
     recover::{self, Recovered},
     scan::{self, Runs},
-    shared::{Counters, Reply, Request, Shared, SwapRequest},
+    shared::{Counters, NotAtOnce, Reply, Request, Shared, SwapRequest},
     shelf::Shelf,
     stepper::Stepper,
     watchers::Watchers,
@@ -203,9 +203,10 @@ impl Ledger {
 
     /// What is no longer in memory is read by others: whoever asks may have more to do than to wait for a disk.
     async fn snapshot(&self, id: &Id) -> Result<Snapshot, StoreError> {
-        match self.shared.snapshot_at_once(id)? {
-            Some(snapshot) => Ok(snapshot),
-            None => self.shelf.snapshot(*id).await,
+        match self.shared.snapshot_at_once(id) {
+            Err(NotAtOnce::OnDisk) => self.shelf.snapshot(*id).await,
+            Err(NotAtOnce::Failed(error)) => Err(error),
+            Ok(snapshot) => Ok(snapshot),
         }
     }
 

@@ -162,104 +162,103 @@ impl Shared {
     }
 
     pub(crate) fn snapshot(&self, id: &Id) -> Result<Snapshot, StoreError> {
-        loop {
-            // Whoever waits for the disk is told everything in the end.
-            if let Some(snapshot) =
-                self.look(id, |segment, place| segment.read(place.offset, place.length as usize).map(Some))?
-            {
-                return Ok(snapshot);
-            }
-        }
+        self.look(id, |slot| self.read(slot))
     }
 
-    /// The same, if nobody has to wait for a disk. `None`: somebody would.
-    pub(crate) fn snapshot_at_once(&self, id: &Id) -> Result<Option<Snapshot>, StoreError> {
-        self.look(id, |segment, place| segment.read_at_once(place.offset, place.length as usize))
+    /// The same, if nobody has to wait for a disk.
+    pub(crate) fn snapshot_at_once(&self, id: &Id) -> Result<Snapshot, NotAtOnce> {
+        self.look(id, |slot| self.read_at_once(slot))
     }
 
-    /// `None`: it was not read.
-    fn look(
+    fn look<E: From<StoreError>>(
         &self,
         id: &Id,
-        read: impl Fn(&Segment, Place) -> io::Result<Option<Vec<u8>>>,
-    ) -> Result<Option<Snapshot>, StoreError> {
+        read: impl Fn(&Slot) -> Result<Option<Stored>, E>,
+    ) -> Result<Snapshot, E> {
         self.healthy()?;
         let key = self.index.key(id);
         loop {
             let Some((slot, live)) = self.index.find(key) else {
                 let (version, stamp, now) = (Version::NEVER, Stamp::default(), self.time.tell());
-                return Ok(Some(Snapshot { record: None, version, stamp, now }));
+                return Ok(Snapshot { record: None, version, stamp, now });
             };
             let now = self.time.tell();
             let gone = slot.has(REMOVED) || slot.has(GONE) || slot.gone().is_some_and(|gone| gone <= now);
             if let Some(live) = live {
                 if live.id != *id {
-                    return Err(self.unsupported("two ids share an index key"));
+                    return Err(self.unsupported("two ids share an index key").into());
                 }
                 let record = (!gone).then(|| live.envelope.clone());
-                let (version, stamp) = (live.version, live.stamp);
-                return Ok(Some(Snapshot { record, version, stamp, now: now.max(stamp) }));
+                return Ok(Snapshot { record, version: live.version, stamp: live.stamp, now: now.max(live.stamp) });
             }
-            match self.read_by(&slot, &read)? {
-                Read::Stored(stored) if stored.id != *id => {
-                    return Err(self.unsupported("two ids share an index key"));
-                }
-                Read::Stored(stored) => {
+            match read(&slot)? {
+                Some(stored) if stored.id != *id => return Err(self.unsupported("two ids share an index key").into()),
+                Some(stored) => {
                     let record = if gone { None } else { stored.record };
                     let Stored { version, stamp, .. } = stored;
-                    return Ok(Some(Snapshot { record, version, stamp, now: now.max(stamp) }));
+                    return Ok(Snapshot { record, version, stamp, now: now.max(stamp) });
                 }
-                Read::Moved => {}
-                Read::OnDisk => return Ok(None),
+                // It has moved while we looked.
+                None => {}
             }
         }
     }
 
-    /// `None`: it has moved meanwhile.
+    /// Reads an entry from disk. `None`: the index names another place by now.
     pub(crate) fn read(&self, slot: &Slot) -> Result<Option<Stored>, StoreError> {
-        let waiting = |segment: &Segment, place: Place| segment.read(place.offset, place.length as usize).map(Some);
-        match self.read_by(slot, &waiting)? {
-            Read::Stored(stored) => Ok(Some(stored)),
-            Read::Moved | Read::OnDisk => Ok(None),
-        }
+        let place = slot.place();
+        let segment = self.log.segment(place.segment);
+        let bytes = segment.as_ref().map(|segment| segment.read(place.offset, place.length as usize));
+        self.opened(slot, segment.as_deref().zip(bytes))
     }
 
-    fn read_by(
-        &self,
-        slot: &Slot,
-        read: &impl Fn(&Segment, Place) -> io::Result<Option<Vec<u8>>>,
-    ) -> Result<Read, StoreError> {
+    /// The same, if nobody has to wait for the disk.
+    fn read_at_once(&self, slot: &Slot) -> Result<Option<Stored>, NotAtOnce> {
         let place = slot.place();
-        let failed = match self.log.segment(place.segment) {
+        let segment = self.log.segment(place.segment);
+        let bytes = segment.as_ref().map(|segment| segment.read_at_once(place.offset, place.length as usize));
+        let bytes = match bytes.map(io::Result::transpose) {
+            Some(None) => return Err(NotAtOnce::OnDisk),
+            Some(Some(bytes)) => Some(bytes),
+            None => None,
+        };
+        Ok(self.opened(slot, segment.as_deref().zip(bytes))?)
+    }
+
+    /// An entry, from what was read where it should be.
+    fn opened(&self, slot: &Slot, read: Option<(&Segment, io::Result<Vec<u8>>)>) -> Result<Option<Stored>, StoreError> {
+        let place = slot.place();
+        let failed = match read {
             None => self.corrupt(place, "its segment is missing"),
-            Some(segment) => match read(&segment, place) {
-                Err(error) => self.unavailable(format!("{} cannot be read: {error}", segment::name(place.segment))),
-                Ok(None) => return Ok(Read::OnDisk),
-                Ok(Some(bytes)) => {
-                    let bytes = Bytes::from(bytes);
-                    match Entry::open(&bytes, segment.seed, place.offset) {
-                        Some(entry) if entry.version == slot.version() => {
-                            return Ok(Read::Stored(Stored::new(entry, &bytes)));
-                        }
-                        Some(_) | None => self.corrupt(place, "the checksum does not match"),
-                    }
+            Some((_, Err(error))) => {
+                self.unavailable(format!("{} cannot be read: {error}", segment::name(place.segment)))
+            }
+            Some((segment, Ok(bytes))) => {
+                let bytes = Bytes::from(bytes);
+                match Entry::open(&bytes, segment.seed, place.offset) {
+                    Some(entry) if entry.version == slot.version() => return Ok(Some(Stored::new(entry, &bytes))),
+                    Some(_) | None => self.corrupt(place, "the checksum does not match"),
                 }
-            },
+            }
         };
         match self.index.slot(slot.key()) {
             Some(now) if now.place() == place && now.version() == slot.version() => Err(failed),
-            Some(_) | None => Ok(Read::Moved),
+            Some(_) | None => Ok(None),
         }
     }
 }
 
-/// What came of reading an entry.
-enum Read {
-    Stored(Stored),
-    /// It has moved while we looked.
-    Moved,
-    /// It is not in memory, and nobody waited for the disk.
+/// Why there is no answer without waiting.
+pub(crate) enum NotAtOnce {
+    /// It is no longer in memory.
     OnDisk,
+    Failed(StoreError),
+}
+
+impl From<StoreError> for NotAtOnce {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// An entry that was read alone.
