@@ -3,6 +3,7 @@
 use std::{io, sync::Arc, sync::atomic::Ordering};
 
 use crate::{
+    direct::Direct,
     disk::BLOCK,
     entry,
     frame::{self, HEADER},
@@ -21,7 +22,9 @@ pub(crate) struct Appender {
     /// Where the active segment ends, as far as frames are concerned.
     limit: u64,
     offset: u64,
-    /// Blocks before this have been written to, and are in memory.
+    /// Where it can be had.
+    direct: Option<Direct>,
+    /// Blocks before this have been written to, and are in memory. Not where they are written past it.
     touched: u64,
     previous: u32,
     pub(crate) next_version: u64,
@@ -50,6 +53,7 @@ pub(crate) enum Start {
 impl Appender {
     pub(crate) fn new(log: Arc<Log>, tail: Tail) -> Self {
         Self {
+            direct: Direct::of(&log, &tail.active),
             log,
             limit: tail.active.size,
             offset: tail.active.end(),
@@ -85,11 +89,7 @@ impl Appender {
                 return Ok(Start::NoRoom);
             }
             match self.log.roll() {
-                Ok(next) => {
-                    self.limit = next.size;
-                    self.active = next;
-                    (self.offset, self.touched) = (0, 0);
-                }
+                Ok(next) => self.go_on_in(next),
                 Err(error) if is_full(&error) => return Ok(Start::NoRoom),
                 Err(error) => return Err(error),
             }
@@ -100,10 +100,16 @@ impl Appender {
         Ok(Start::Ready)
     }
 
+    fn go_on_in(&mut self, next: Arc<Segment>) {
+        self.direct = Direct::of(&self.log, &next);
+        (self.limit, self.offset, self.touched) = (next.size, 0, 0);
+        self.active = next;
+    }
+
     /// What no writer does. For tests.
     pub(crate) fn pass_over(&mut self) -> io::Result<()> {
-        self.active = self.log.roll()?;
-        (self.limit, self.offset, self.touched) = (self.active.size, 0, 0);
+        let next = self.log.roll()?;
+        self.go_on_in(next);
         Ok(())
     }
 
@@ -128,6 +134,22 @@ impl Appender {
         self.count += 1;
         self.fresh += u64::from(fresh);
         Place { segment: self.active.number, offset, length: (self.buffer.len() - at) as u32 }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let end = self.offset + self.buffer.len() as u64;
+        if let Some(direct) = self.direct.as_mut().filter(|_| end <= self.active.size) {
+            match direct.write(&self.buffer, self.offset) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                done => return done,
+            }
+        }
+        // It cannot be done here, or what is too large makes the segment grow.
+        if self.direct.take().is_some() {
+            self.touched = self.offset.next_multiple_of(BLOCK);
+        }
+        self.clear_the_last_block()?;
+        self.active.file.write_at(&self.buffer, self.offset)
     }
 
     /// Writes zeros over the block that the frame ends in, if it is the first to touch it. Of a block that is written in
@@ -157,12 +179,14 @@ impl Appender {
         let seed = self.active.seed;
         let previous = self.previous;
         let checksum = frame::seal(&mut self.buffer, seed, self.offset, self.count, self.next_version, stamp, previous);
-        let done = self.clear_the_last_block().and_then(|()| self.active.file.write_at(&self.buffer, self.offset));
-        match done {
+        match self.write() {
             Err(error) if is_full(&error) && self.is_whole().map_err(Failed::Sync)? => {}
             done => done.map_err(Failed::Write)?,
         }
         self.active.file.sync().map_err(Failed::Sync)?;
+        if let Some(direct) = &mut self.direct {
+            direct.advance(self.buffer.len(), self.offset);
+        }
         if self.offset == 0 {
             *self.active.journal.lock() = Some(Box::default());
             self.active.first_version.store(self.next_version, Ordering::Release);

@@ -15,6 +15,7 @@ mod check;
 mod clean;
 mod clock;
 #[doc(hidden)]
+mod direct;
 pub mod disk;
 mod entry;
 mod error;

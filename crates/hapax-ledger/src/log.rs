@@ -16,7 +16,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    disk::{BLOCK, Disk, File, Mode, Zeros},
+    disk::{BLOCK, Blocks, Disk, File, Mode},
     frame::Seed,
     options::Options,
     segment::{self, Segment},
@@ -221,7 +221,7 @@ impl Log {
 
 fn zero(file: &dyn File, size: u64) -> io::Result<()> {
     let most = ZEROED_AT_ONCE.min(size as usize);
-    let zeros = Zeros::new(most);
+    let zeros = Blocks::new(most);
     let mut at = 0;
     while at < size {
         let length = (size - at).min(most as u64);

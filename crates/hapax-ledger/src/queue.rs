@@ -11,6 +11,8 @@ use std::{
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use crate::pace::Company;
+
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     state: Mutex<State<T>>,
@@ -97,11 +99,11 @@ impl<T> Queue<T> {
 
     /// Changes places with the queue. Waits up to `wait` for something to come; false: closed, and nothing is left.
     pub(crate) fn take(&self, into: &mut Vec<T>, wait: Option<Duration>) -> bool {
-        self.take_with(into, wait, 1)
+        self.take_with(into, wait, Company::Nobody)
     }
 
-    /// The same, but once something is there it is given a moment until there are so many. Fewer come where no more would, or not soon.
-    pub(crate) fn take_with(&self, into: &mut Vec<T>, wait: Option<Duration>, wanted: usize) -> bool {
+    /// The same, but once something is there, these are waited for. Fewer come where no more would, or not soon.
+    pub(crate) fn take_with(&self, into: &mut Vec<T>, wait: Option<Duration>, company: Company) -> bool {
         debug_assert!(into.is_empty(), "the last batch was not finished");
         let mut state = self.state.lock();
         if state.items.is_empty() && !state.closed {
@@ -124,7 +126,13 @@ impl<T> Queue<T> {
                 Some(_) | None => {}
             }
         }
-        self.gather(&mut state, wanted);
+        match company {
+            Company::Nobody => {}
+            Company::WhoeverIsReady if state.items.is_empty() || state.closed => {}
+            // Where nobody else could run, this takes no time.
+            Company::WhoeverIsReady => MutexGuard::unlocked(&mut state, std::thread::yield_now),
+            Company::AsMany(wanted) => self.gather(&mut state, wanted),
+        }
         std::mem::swap(&mut state.items, into);
         self.some.store(false, Ordering::Relaxed);
         if state.turned_away {
@@ -187,16 +195,17 @@ mod tests {
         queue
     }
 
-    fn taken(queue: &Queue<u32>, wanted: usize) -> Vec<u32> {
+    fn taken(queue: &Queue<u32>, company: Company) -> Vec<u32> {
         let mut taken = Vec::new();
-        assert!(queue.take_with(&mut taken, Some(LONG), wanted));
+        assert!(queue.take_with(&mut taken, Some(LONG), company));
         taken
     }
 
     /// There is nobody else, and the one there is waits for its answer.
     #[test]
     fn who_never_comes_is_not_waited_for() {
-        assert_eq!(taken(&holding(1), usize::MAX), [0]);
+        assert_eq!(taken(&holding(1), Company::AsMany(usize::MAX)), [0]);
+        assert_eq!(taken(&holding(1), Company::WhoeverIsReady), [0]);
     }
 
     /// They come as soon as they are waited for.
@@ -211,7 +220,7 @@ mod tests {
                 (1..20).for_each(|item| later.force(item).unwrap());
                 waited_for
             });
-            let taken = taken(&queue, 20);
+            let taken = taken(&queue, Company::AsMany(20));
             others.join().unwrap() && taken.len() == 20
         });
         assert!(together, "nobody was waited for in any of a hundred times");

@@ -23,10 +23,15 @@ impl Scarcity {
         Self { waits, since: now(), waited, scarce: false }
     }
 
-    /// Where the system does not tell, they never are.
-    pub(crate) fn is_here(&mut self) -> bool {
-        let Some(waits) = &self.waits else { return false };
+    /// Whether it is, and when this was looked at.
+    pub(crate) fn look(&mut self) -> (bool, Instant) {
         let now = now();
+        (self.is_here(now), now)
+    }
+
+    /// Where the system does not tell, they never are.
+    fn is_here(&mut self, now: Instant) -> bool {
+        let Some(waits) = &self.waits else { return false };
         let span = now.saturating_duration_since(self.since);
         if span < SPAN {
             return self.scarce;
@@ -113,7 +118,7 @@ mod tests {
             }
             let mut scarcity = Scarcity::here();
             let end = now() + Duration::from_secs(30);
-            while !scarcity.is_here() && now() < end {}
+            while !scarcity.look().0 && now() < end {}
             done.store(true, Ordering::Relaxed);
             assert!(now() < end, "the system does not say that a thread waits");
         });

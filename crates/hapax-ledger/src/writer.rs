@@ -18,7 +18,7 @@ use crate::{
     entry::{self, REMOVAL_BYTES},
     index::{PASSED_ON, Spent, Update},
     log::is_full,
-    pace::Pace,
+    pace::{Company, Pace},
     scarcity::Scarcity,
     shared::{Carried, Load, Reply, Request, Shared, Slice, SwapRequest},
     slot::{GONE, Key, MOST_VERSION, Place, REMOVED},
@@ -123,10 +123,11 @@ impl Writer {
         if self.waiting.is_empty() {
             // The ledger's own errands wait for nobody.
             let at_rest = self.errands.is_empty();
-            let (wait, wanted) = if at_rest { (wait, self.pace.wanted()) } else { (None, 1) };
-            open = self.shared.queue.take_with(&mut self.incoming, wait, wanted);
+            let (wait, company) = if at_rest { (wait, self.pace.company()) } else { (None, Company::Nobody) };
+            open = self.shared.queue.take_with(&mut self.incoming, wait, company);
             if at_rest && let Some(scarcity) = &mut self.scarcity {
-                self.pace.came(self.incoming.len(), scarcity.is_here());
+                let (scarce, now) = scarcity.look();
+                self.pace.came(self.incoming.len(), scarce, now);
             }
             for request in self.incoming.drain(..) {
                 match request {

@@ -164,7 +164,7 @@ fn every_outcome_acknowledged_before_kill_9_is_there_after_it() {
         let ledger = Ledger::open_with(options(dir.0.to_str().unwrap()))
             .unwrap_or_else(|error| panic!("round {round}: {error}"));
         for (&number, &(done, version)) in &acknowledged {
-            let snapshot = now(ledger.get(&id(number))).unwrap();
+            let snapshot = runtime.block_on(ledger.get(&id(number))).unwrap();
             if let Some(body) = snapshot.record.as_ref().and_then(named) {
                 let found = runtime.block_on(ledger.get_body(body)).unwrap();
                 assert_eq!(found, Some(body_bytes(body)), "round {round}: {number} names a body that is not there");

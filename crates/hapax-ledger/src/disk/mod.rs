@@ -8,7 +8,7 @@ use std::{fmt, io, path::Path, sync::Arc};
 
 pub use faulty::{Fault, FaultyDisk, Flip};
 pub use real::RealDisk;
-pub use recording::{Image, Op, RecordingDisk, Survivors};
+pub use recording::{DirectWrites, Image, Op, RecordingDisk, Survivors};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -18,21 +18,25 @@ pub enum Mode {
     /// A new file; one of this name is replaced by an empty one.
     Create,
     /// The same, for what nobody reads soon: it need not be kept in memory. Written in whole blocks, from memory that
-    /// begins at one ([`Zeros`]).
+    /// begins at one ([`Blocks`]).
     Prepare,
+    /// To write whole blocks of a file that is there, past the memory that the system keeps of it, from memory that begins at
+    /// a block. Who reads it by another mode sees what was written. Not every disk can do that: it fails here, or with
+    /// `InvalidInput` when it is first written to.
+    Direct,
 }
 
 /// What file systems keep, read and write as a whole.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// Zeros that begin at a block in memory, for [`Mode::Prepare`].
-#[derive(Debug)]
-pub(crate) struct Zeros {
+/// Memory that begins at a block, for [`Mode::Prepare`] and [`Mode::Direct`]. It begins as zeros.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
     bytes: Vec<u8>,
     from: usize,
 }
 
-impl Zeros {
+impl Blocks {
     pub(crate) fn new(length: usize) -> Self {
         let bytes = vec![0; length + BLOCK as usize];
         let from = bytes.as_ptr().align_offset(BLOCK as usize);
@@ -41,6 +45,14 @@ impl Zeros {
 
     pub(crate) fn first(&self, length: usize) -> &[u8] {
         &self.bytes[self.from..][..length]
+    }
+
+    pub(crate) fn first_mut(&mut self, length: usize) -> &mut [u8] {
+        &mut self.bytes[self.from..][..length]
+    }
+
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len().saturating_sub(BLOCK as usize)
     }
 }
 

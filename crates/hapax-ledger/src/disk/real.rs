@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Disk, File, Held, Mode};
+use super::{BLOCK, Blocks, Disk, File, Held, Mode};
 
 /// The file system of this machine. What is made there is its owner's alone: it holds what users were answered. What is there
 /// already keeps the rights that it was given.
@@ -68,6 +68,9 @@ impl Disk for RealDisk {
                     return Ok(Arc::new(RealFile(file)));
                 }
             }
+            Mode::Direct => {
+                direct(options.write(true))?;
+            }
         }
         Ok(Arc::new(RealFile(options.open(path)?)))
     }
@@ -97,17 +100,20 @@ impl Disk for RealDisk {
 
 /// A file that is written without a copy in memory, where the file system can do that: making and writing back a copy of
 /// zeros that nobody reads takes ten times the processor time. Whether it can is only certain once something was written.
-#[cfg(target_os = "linux")]
 fn past_the_cache(options: &fs::OpenOptions, path: &Path) -> Option<fs::File> {
-    use super::{BLOCK, Zeros};
-    let file = options.clone().custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32).open(path).ok()?;
-    file.write_all_at(Zeros::new(BLOCK as usize).first(BLOCK as usize), 0).ok()?;
+    let file = direct(&mut options.clone()).ok()?.open(path).ok()?;
+    file.write_all_at(Blocks::new(BLOCK as usize).first(BLOCK as usize), 0).ok()?;
     Some(file)
 }
 
+#[cfg(target_os = "linux")]
+fn direct(options: &mut fs::OpenOptions) -> io::Result<&mut fs::OpenOptions> {
+    Ok(options.custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32))
+}
+
 #[cfg(not(target_os = "linux"))]
-fn past_the_cache(_: &fs::OpenOptions, _: &Path) -> Option<fs::File> {
-    None
+fn direct(_: &mut fs::OpenOptions) -> io::Result<&mut fs::OpenOptions> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 impl File for RealFile {

@@ -211,12 +211,22 @@ fn tear(image: &mut Image, file: usize, offset: u64, bytes: &[u8], random: &mut 
     }
 }
 
+/// Whether this disk writes blocks past its cache ([`Mode::Direct`]), or when it says that it does not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DirectWrites {
+    #[default]
+    Can,
+    CannotOpen,
+    CannotWrite,
+}
+
 #[derive(Debug, Default)]
 struct State {
     now: Image,
     trace: Vec<Op>,
     locked: Arc<AtomicBool>,
     untraced: bool,
+    direct: DirectWrites,
 }
 
 impl State {
@@ -250,6 +260,12 @@ impl RecordingDisk {
     #[must_use]
     pub fn unrecorded(image: Image) -> Self {
         Self { state: Arc::new(Mutex::new(State { now: image, untraced: true, ..State::default() })) }
+    }
+
+    #[must_use]
+    pub fn direct_writes(self, direct: DirectWrites) -> Self {
+        self.state.lock().direct = direct;
+        self
     }
 
     /// Remembers a promise at this place of the history.
@@ -287,6 +303,9 @@ impl Disk for RecordingDisk {
 
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
         let mut state = self.state.lock();
+        if mode == Mode::Direct && state.direct == DirectWrites::CannotOpen {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let file = match mode {
             Mode::Create | Mode::Prepare => {
                 let file = state.now.files.len();
@@ -294,9 +313,9 @@ impl Disk for RecordingDisk {
                 state.record(op);
                 file
             }
-            Mode::Read | Mode::Write => *state.now.names.get(path).ok_or(io::ErrorKind::NotFound)?,
+            Mode::Read | Mode::Write | Mode::Direct => *state.now.names.get(path).ok_or(io::ErrorKind::NotFound)?,
         };
-        Ok(Arc::new(RecordedFile { state: self.state.clone(), file, in_blocks: mode == Mode::Prepare }))
+        Ok(Arc::new(RecordedFile { state: self.state.clone(), file, mode }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -346,8 +365,22 @@ impl Drop for RecordedLock {
 struct RecordedFile {
     state: Arc<Mutex<State>>,
     file: usize,
+    mode: Mode,
+}
+
+impl RecordedFile {
     /// As strict as a file system that writes past its cache.
-    in_blocks: bool,
+    fn takes(&self, bytes: &[u8], offset: u64, direct: DirectWrites) -> bool {
+        // Of a write that is broken off any number of sectors may be there.
+        let whole = (offset | bytes.len() as u64).is_multiple_of(SECTOR as u64);
+        match self.mode {
+            Mode::Read | Mode::Write | Mode::Create => true,
+            Mode::Prepare => whole,
+            Mode::Direct => {
+                whole && bytes.as_ptr().addr().is_multiple_of(BLOCK as usize) && direct == DirectWrites::Can
+            }
+        }
+    }
 }
 
 impl File for RecordedFile {
@@ -361,10 +394,10 @@ impl File for RecordedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        if self.in_blocks && !(offset | bytes.len() as u64).is_multiple_of(BLOCK) {
+        let mut state = self.state.lock();
+        if !self.takes(bytes, offset, state.direct) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is written in whole blocks only"));
         }
-        let mut state = self.state.lock();
         let op = Op::Write { file: self.file, offset, bytes: bytes.into() };
         state.record(op);
         Ok(())

@@ -148,6 +148,9 @@ pub struct Plan {
     /// At the writer's n-th frame.
     pub trouble: Mutex<Option<(u64, Trouble)>>,
     frames: AtomicU64,
+    /// Of the log, through whichever file: one is written past the cache and synced by the other.
+    written: AtomicU64,
+    failing: Mutex<Option<Trouble>>,
 }
 
 /// A disk with a point at every read, write and sync, which knows up to which version the log is durable.
@@ -162,8 +165,6 @@ struct PointedFile {
     inner: Arc<dyn File>,
     is_segment: bool,
     plan: Arc<Plan>,
-    written: AtomicU64,
-    failing: Mutex<Option<Trouble>>,
 }
 
 impl Disk for PointedDisk {
@@ -178,8 +179,6 @@ impl Disk for PointedDisk {
             inner: self.inner.open(path, mode)?,
             is_segment: path.extension().is_some_and(|end| end == "seg"),
             plan: self.plan.clone(),
-            written: AtomicU64::new(0),
-            failing: Mutex::default(),
         }))
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -196,12 +195,19 @@ impl Disk for PointedDisk {
     }
 }
 
+fn number(frame: &[u8], at: usize) -> u32 {
+    frame.get(at..at + 4).map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
+}
+
+/// Where the frame is that this writes: behind what is written again of the block that it begins in.
+fn written_frame(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
+    let start = (0..bytes.len()).step_by(8).rfind(|at| bytes[*at..].starts_with(b"HXF1"))?;
+    Some(start..start + number(bytes, start + 8) as usize)
+}
+
 /// The last fresh version of a frame; 0 if there is none in it.
 fn last_version(frame: &[u8]) -> u64 {
-    let number = |at: usize| frame.get(at..at + 4).map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().unwrap()));
-    if !frame.starts_with(b"HXF1") {
-        return 0;
-    }
+    let number = |at| number(frame, at);
     let mut at = 40;
     let mut last = 0;
     while at + 24 <= frame.len() && number(at) > 0 {
@@ -221,24 +227,26 @@ impl File for PointedFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         point();
-        if self.is_segment && bytes.starts_with(b"HXF1") {
-            let frame = self.plan.frames.fetch_add(1, Ordering::SeqCst) + 1;
-            let due = self.plan.trouble.lock().take_if(|(at, _)| *at == frame).map(|(_, trouble)| trouble);
+        if let Some(place) = written_frame(bytes).filter(|_| self.is_segment) {
+            let (plan, frame) = (&self.plan, &bytes[place.clone()]);
+            let nth = plan.frames.fetch_add(1, Ordering::SeqCst) + 1;
+            let due = plan.trouble.lock().take_if(|(at, _)| *at == nth).map(|(_, trouble)| trouble);
             match due {
                 Some(Trouble::Full) => {
                     self.inner.write_at(&bytes[..bytes.len() / 2], offset)?;
                     // The other half may be zeros, as what stood there before.
-                    let mut there = vec![0; bytes.len()];
-                    if self.inner.read_at(&mut there, offset)? == bytes.len() && there == bytes {
-                        self.written.fetch_max(last_version(bytes), Ordering::SeqCst);
+                    let mut there = vec![0; frame.len()];
+                    let read = self.inner.read_at(&mut there, offset + place.start as u64)?;
+                    if read == frame.len() && there == frame {
+                        plan.written.fetch_max(last_version(frame), Ordering::SeqCst);
                     }
                     return Err(io::ErrorKind::StorageFull.into());
                 }
                 Some(Trouble::Write) => return Err(io::ErrorKind::Other.into()),
-                Some(later @ (Trouble::Sync | Trouble::SyncedAllTheSame)) => *self.failing.lock() = Some(later),
+                Some(later @ (Trouble::Sync | Trouble::SyncedAllTheSame)) => *plan.failing.lock() = Some(later),
                 None => {}
             }
-            self.written.fetch_max(last_version(bytes), Ordering::SeqCst);
+            plan.written.fetch_max(last_version(frame), Ordering::SeqCst);
         }
         self.inner.write_at(bytes, offset)?;
         point();
@@ -247,7 +255,10 @@ impl File for PointedFile {
 
     fn sync(&self) -> io::Result<()> {
         point();
-        match self.failing.lock().take() {
+        if !self.is_segment {
+            return self.inner.sync();
+        }
+        match self.plan.failing.lock().take() {
             Some(Trouble::Sync) => return Err(io::ErrorKind::Other.into()),
             Some(Trouble::SyncedAllTheSame) => {
                 self.inner.sync()?;
@@ -256,7 +267,7 @@ impl File for PointedFile {
             Some(Trouble::Full | Trouble::Write) | None => {}
         }
         self.inner.sync()?;
-        self.plan.durable.fetch_max(self.written.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.plan.durable.fetch_max(self.plan.written.load(Ordering::SeqCst), Ordering::SeqCst);
         point();
         Ok(())
     }
