@@ -140,7 +140,7 @@ impl Appender {
         let end = self.offset + self.buffer.len() as u64;
         if let Some(direct) = self.direct.as_mut().filter(|_| end <= self.active.size) {
             match direct.write(&self.buffer, self.offset) {
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                Err(error) if is_unable(&error) => {}
                 done => return done,
             }
         }
@@ -169,6 +169,9 @@ impl Appender {
     /// Whether the frame stands where it was to be written. It may although the write has failed half-way: what was not
     /// written is zeros, and what stood there before as well.
     fn is_whole(&self) -> io::Result<bool> {
+        if let Some(direct) = &self.direct {
+            return direct.holds(&self.buffer, self.offset);
+        }
         let mut there = vec![0; self.buffer.len()];
         let read = self.active.file.read_at(&mut there, self.offset)?;
         Ok(there[..read] == self.buffer)
@@ -215,6 +218,11 @@ impl Appender {
         self.active.set_end(self.offset);
         Ok(())
     }
+}
+
+/// The disk does not write blocks past its cache, and says so late.
+fn is_unable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 #[derive(Debug)]

@@ -30,6 +30,10 @@ impl Direct {
         let file = log.disk.open(&log.dir.join(segment::name(segment.number)), Mode::Direct).ok()?;
         let (mut blocks, end) = (Blocks::new(KEPT), segment.end());
         let durable = segment.read(end - end % BLOCK, (end % BLOCK) as usize).ok()?;
+        // What is missing here would be written over.
+        if durable.len() as u64 != end % BLOCK {
+            return None;
+        }
         blocks.first_mut(durable.len()).copy_from_slice(&durable);
         Some(Self { file, blocks })
     }
@@ -43,6 +47,15 @@ impl Direct {
         blocks[from..to].copy_from_slice(frame);
         blocks[to..].fill(0);
         self.file.write_at(blocks, offset - from as u64)
+    }
+
+    /// Whether it stands there, on the disk: after a write that has failed, the system's own copy may be from before.
+    pub(crate) fn holds(&self, frame: &[u8], offset: u64) -> io::Result<bool> {
+        let from = (offset % BLOCK) as usize;
+        let mut there = Blocks::new((from + frame.len()).next_multiple_of(BLOCK as usize));
+        let room = there.room();
+        let read = self.file.read_at(there.first_mut(room), offset - from as u64)?;
+        Ok(there.first(read).get(from..from + frame.len()) == Some(frame))
     }
 
     /// What was written up to here is durable.

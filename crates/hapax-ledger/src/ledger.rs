@@ -48,7 +48,7 @@ use crate::{
 /// Closed when dropped: what was handed in is finished first.
 pub struct Ledger {
     shared: Arc<Shared>,
-    runs: Runs,
+    runs: Arc<Runs>,
     recovered: Recovered,
     shelf: Shelf,
     threads: Mutex<Option<Threads>>,
@@ -155,7 +155,7 @@ impl Ledger {
         let ledger = Self {
             shelf: Shelf::inline(shared.clone()),
             shared,
-            runs: Runs::default(),
+            runs: Arc::default(),
             recovered: opened.recovered,
             threads: Mutex::new(None),
             _lock: lock,
@@ -204,7 +204,10 @@ impl Ledger {
     /// What is no longer in memory is read by others: whoever asks may have more to do than to wait for a disk.
     async fn snapshot(&self, id: &Id) -> Result<Snapshot, StoreError> {
         match self.shared.snapshot_at_once(id) {
-            Err(NotAtOnce::OnDisk) => self.shelf.snapshot(*id).await,
+            Err(NotAtOnce::OnDisk) => {
+                let id = *id;
+                self.shelf.aside(move |shared| shared.snapshot(&id)).await
+            }
             Err(NotAtOnce::Failed(error)) => Err(error),
             Ok(snapshot) => Ok(snapshot),
         }
@@ -298,11 +301,18 @@ impl Store for Ledger {
     }
 
     fn scan<'a>(&'a self, index: Index, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Page<Id>> {
-        Box::pin(async move { scan::scan(&self.shared, &self.runs, index, after, limit) })
+        Box::pin(async move {
+            if !scan::reads_the_disk(index) {
+                return scan::scan(&self.shared, &self.runs, index, after, limit);
+            }
+            let (runs, after) = (self.runs.clone(), after.cloned());
+            self.shelf.aside(move |shared| scan::scan(shared, &runs, index, after.as_ref(), limit)).await
+        })
     }
 
     fn changes<'a>(&'a self, after: Option<&'a Cursor>, limit: usize) -> Answer<'a, Changes> {
-        Box::pin(async move { feed::changes(&self.shared, after, limit) })
+        let after = after.cloned();
+        Box::pin(self.shelf.aside(move |shared| feed::changes(shared, after.as_ref(), limit)))
     }
 
     fn put_body<'a>(&'a self, owner: &'a Id, body: BodyId, bytes: Bytes) -> Answer<'a, ()> {

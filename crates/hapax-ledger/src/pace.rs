@@ -24,8 +24,10 @@ const BEFORE: u32 = 4;
 const ROUNDS: usize = 5;
 /// For so many batches what was found holds.
 const HOLDS: u32 = 10_000;
-/// Too few came so often in a row: it does not hold any longer.
+/// Fewer came than waited for, or more than there were, so often in a row: it is another crowd, and it does not hold any longer.
 const MOST_MISSED: u32 = 3;
+/// So often a trial's turn may be broken off.
+const MOST_BROKEN_OFF: u32 = 5;
 
 /// Who is waited for once there is something to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,13 +106,23 @@ impl Phase {
                 None => Self::Trying(trial),
             },
             Self::Keeping { company, all, left, missed } => {
-                let missed = if matches!(company, Company::AsMany(wanted) if many < wanted) { missed + 1 } else { 0 };
+                let fewer = matches!(company, Company::AsMany(wanted) if many < wanted);
+                let missed = if fewer || many > all { missed + 1 } else { 0 };
                 match left.checked_sub(1) {
-                    // More than there were: it is another crowd.
-                    Some(left) if missed < MOST_MISSED && many <= all => Self::Keeping { company, all, left, missed },
+                    Some(left) if missed < MOST_MISSED => Self::Keeping { company, all, left, missed },
                     _ => Self::new(),
                 }
             }
+        }
+    }
+
+    /// Processors are not scarce for a moment. Where that is so because of who is waited for, it would be tried for ever.
+    fn break_off(&mut self) {
+        let Self::Trying(trial) = self else { return };
+        trial.begin_turn();
+        trial.broken_off += 1;
+        if trial.broken_off > MOST_BROKEN_OFF {
+            *self = Self::keeping(Company::Nobody, trial.all);
         }
     }
 }
@@ -128,10 +140,10 @@ impl Pace {
     /// moment's rest.
     pub(crate) fn came(&mut self, many: usize, scarce: bool, now: Instant) {
         let was = std::mem::replace(&mut self.scarce, scarce);
-        if !scarce || !was {
-            if let Phase::Trying(trial) = &mut self.phase {
-                trial.begin_turn();
-            }
+        if was && !scarce {
+            self.phase.break_off();
+        }
+        if !was || !scarce {
             return;
         }
         self.phase = std::mem::replace(&mut self.phase, Phase::new()).after(many, now);
@@ -148,6 +160,7 @@ struct Trial {
     batches: u32,
     came: usize,
     since: Option<Instant>,
+    broken_off: u32,
 }
 
 #[derive(Debug)]
@@ -162,7 +175,7 @@ impl Trial {
         // All of them would leave nobody at work: one half works while the other waits. Of equals the last is taken.
         let ways = [Company::AsMany(all / 2), Company::WhoeverIsReady, Company::Nobody];
         let ways = ways.map(|company| Way { company, rates: Vec::with_capacity(ROUNDS) });
-        Self { all, ways, turn: 0, batches: 0, came: 0, since: None }
+        Self { all, ways, turn: 0, batches: 0, came: 0, since: None, broken_off: 0 }
     }
 
     const fn company(&self) -> Company {
@@ -347,11 +360,37 @@ mod tests {
     fn who_comes_later_is_counted() {
         let mut machine = Machine::new(64, 6);
         assert_eq!(machine.settled(), Company::AsMany(32));
-        // Now and then more come together than there were.
+        // More come together than there were.
         (machine.callers, machine.usual) = (256, 70);
-        machine.batch();
+        machine.batches(3);
         machine.usual = 6;
         assert_eq!(machine.settled(), Company::AsMany(128));
+    }
+
+    /// The disk stands still now and then, and everybody comes at once.
+    #[test]
+    fn what_was_found_outlasts_a_crowd_now_and_then() {
+        let mut machine = Machine::new(64, 6);
+        assert_eq!(machine.settled(), Company::AsMany(32));
+        for _ in 0..20 {
+            (machine.callers, machine.usual) = (70, 70);
+            machine.batches(2);
+            (machine.callers, machine.usual) = (64, 6);
+            machine.batches(100);
+            assert_eq!(machine.pace.company(), Company::AsMany(32));
+        }
+    }
+
+    /// Whoever is waited for leaves processors free meanwhile: then they are not scarce, so nobody is, and so on.
+    #[test]
+    fn what_cannot_be_tried_is_not_tried_for_ever() {
+        let mut machine = Machine::new(64, 6);
+        machine.batches((SETTLING + LOOKED_AT) as u32 + 2);
+        for _ in 0..100 {
+            let waits = matches!(machine.pace.company(), Company::AsMany(_));
+            machine.pace.came(6, !waits, machine.now);
+        }
+        assert!(matches!(machine.pace.phase, Phase::Keeping { company: Company::Nobody, .. }), "{:?}", machine.pace);
     }
 
     #[test]

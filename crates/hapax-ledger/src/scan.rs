@@ -31,6 +31,14 @@ struct Run {
 #[derive(Debug, Default)]
 pub(crate) struct Runs(Mutex<Vec<Run>>);
 
+/// Whether ids of final records are asked for, which are not in memory.
+pub(crate) const fn reads_the_disk(index: Which) -> bool {
+    match index {
+        Which::Expiry { .. } | Which::TenantAge(_) => true,
+        Which::LeaseEnd { .. } | Which::InDoubt | Which::Group(_) | Which::Queue(_) => false,
+    }
+}
+
 /// A place in any order: a moment, version or order first, then what tells equals apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Place(u64, [u8; 32]);

@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use hapax_core::Id;
-use hapax_store::{BodyId, BodyInfo, Cursor, Page, Snapshot, StoreError};
+use hapax_store::{BodyId, BodyInfo, Cursor, Page, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -95,16 +95,16 @@ impl Shelf {
 
     pub(crate) async fn get(&self, body: BodyId) -> Result<Option<Bytes>, StoreError> {
         self.shared.healthy()?;
-        let shared = self.shared.clone();
-        let read = move || shared.bodies.get(body);
-        self.readers.run(read).await.unwrap_or_else(|| Err(self.nobody()))
+        self.aside(move |shared| shared.bodies.get(body)).await
     }
 
-    /// A record that has to be read from the disk.
-    pub(crate) async fn snapshot(&self, id: Id) -> Result<Snapshot, StoreError> {
+    /// What has to be read from the disk, by a thread that nobody else waits for.
+    pub(crate) async fn aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Shared) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let shared = self.shared.clone();
-        let read = move || shared.snapshot(&id);
-        self.readers.run(read).await.unwrap_or_else(|| Err(self.nobody()))
+        self.readers.run(move || read(&shared)).await.unwrap_or_else(|| Err(self.nobody()))
     }
 
     pub(crate) async fn list(&self, after: Option<&Cursor>, limit: usize) -> Result<Page<BodyInfo>, StoreError> {
@@ -113,9 +113,7 @@ impl Shelf {
         if listed.is_complete() {
             return Ok(listed.page());
         }
-        let shared = self.shared.clone();
-        let complete = move || shared.bodies.complete(listed);
-        self.readers.run(complete).await.unwrap_or_else(|| Err(self.nobody()))
+        self.aside(move |shared| shared.bodies.complete(listed)).await
     }
 
     fn nobody(&self) -> StoreError {

@@ -121,7 +121,7 @@ fn two_who_look_for_what_expires_lose_nothing_of_what_is_written_meanwhile() {
             scope.spawn(|| {
                 while !over.load(Ordering::SeqCst) {
                     let far = Index::Expiry { until: Stamp(base + 5_000_000) };
-                    let _page = now(ledger.scan(far, None, 50_000)).unwrap();
+                    let _page = waited(ledger.scan(far, None, 50_000)).unwrap();
                 }
             });
         }
@@ -133,7 +133,7 @@ fn two_who_look_for_what_expires_lose_nothing_of_what_is_written_meanwhile() {
         over.store(true, Ordering::SeqCst);
     });
     let early = Index::Expiry { until: Stamp(base + 500_000) };
-    let found = now(ledger.scan(early, None, 10_000)).unwrap().items.len();
+    let found = waited(ledger.scan(early, None, 10_000)).unwrap().items.len();
     assert_eq!(found, 2_000);
 }
 

@@ -22,7 +22,7 @@ pub enum Mode {
     Prepare,
     /// To write whole blocks of a file that is there, past the memory that the system keeps of it, from memory that begins at
     /// a block. Who reads it by another mode sees what was written. Not every disk can do that: it fails here, or with
-    /// `InvalidInput` when it is first written to.
+    /// `InvalidInput` or `Unsupported` when it is first written to.
     Direct,
 }
 

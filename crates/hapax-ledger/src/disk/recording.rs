@@ -218,6 +218,8 @@ pub enum DirectWrites {
     Can,
     CannotOpen,
     CannotWrite,
+    /// So many of them, and then no more.
+    CanSoMany(u32),
 }
 
 #[derive(Debug, Default)]
@@ -370,14 +372,22 @@ struct RecordedFile {
 
 impl RecordedFile {
     /// As strict as a file system that writes past its cache.
-    fn takes(&self, bytes: &[u8], offset: u64, direct: DirectWrites) -> bool {
+    fn takes(&self, bytes: &[u8], offset: u64, direct: &mut DirectWrites) -> bool {
         // Of a write that is broken off any number of sectors may be there.
         let whole = (offset | bytes.len() as u64).is_multiple_of(SECTOR as u64);
         match self.mode {
             Mode::Read | Mode::Write | Mode::Create => true,
             Mode::Prepare => whole,
             Mode::Direct => {
-                whole && bytes.as_ptr().addr().is_multiple_of(BLOCK as usize) && direct == DirectWrites::Can
+                let can = match direct {
+                    DirectWrites::Can => true,
+                    DirectWrites::CannotOpen | DirectWrites::CannotWrite | DirectWrites::CanSoMany(0) => false,
+                    DirectWrites::CanSoMany(left) => {
+                        *left -= 1;
+                        true
+                    }
+                };
+                can && whole && bytes.as_ptr().addr().is_multiple_of(BLOCK as usize)
             }
         }
     }
@@ -395,7 +405,7 @@ impl File for RecordedFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.state.lock();
-        if !self.takes(bytes, offset, state.direct) {
+        if !self.takes(bytes, offset, &mut state.direct) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is written in whole blocks only"));
         }
         let op = Op::Write { file: self.file, offset, bytes: bytes.into() };

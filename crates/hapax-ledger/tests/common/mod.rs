@@ -137,6 +137,11 @@ pub fn poll<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Option<F::Outp
     }
 }
 
+/// For what may have to wait, but for nobody on this thread.
+pub fn waited<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
 /// For what never has to wait.
 pub fn now<F: Future>(future: F) -> F::Output {
     poll(pin!(future)).expect("ready at once")
