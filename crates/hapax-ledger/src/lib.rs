@@ -14,8 +14,8 @@ mod books;
 mod check;
 mod clean;
 mod clock;
-#[doc(hidden)]
 mod direct;
+#[doc(hidden)]
 pub mod disk;
 mod entry;
 mod error;

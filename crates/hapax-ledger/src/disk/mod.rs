@@ -30,7 +30,7 @@ pub enum Mode {
 pub(crate) const BLOCK: u64 = 4096;
 
 /// Memory that begins at a block, for [`Mode::Prepare`] and [`Mode::Direct`]. It begins as zeros.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Blocks {
     bytes: Vec<u8>,
     from: usize,

@@ -373,11 +373,10 @@ struct RecordedFile {
 impl RecordedFile {
     /// As strict as a file system that writes past its cache.
     fn takes(&self, bytes: &[u8], offset: u64, direct: &mut DirectWrites) -> bool {
-        // Of a write that is broken off any number of sectors may be there.
-        let whole = (offset | bytes.len() as u64).is_multiple_of(SECTOR as u64);
+        let in_units_of = |unit: u64| (offset | bytes.len() as u64).is_multiple_of(unit);
         match self.mode {
             Mode::Read | Mode::Write | Mode::Create => true,
-            Mode::Prepare => whole,
+            Mode::Prepare => in_units_of(BLOCK),
             Mode::Direct => {
                 let can = match direct {
                     DirectWrites::Can => true,
@@ -387,7 +386,8 @@ impl RecordedFile {
                         true
                     }
                 };
-                can && whole && bytes.as_ptr().addr().is_multiple_of(BLOCK as usize)
+                // Of a write that is broken off any number of sectors may be there.
+                can && in_units_of(SECTOR as u64) && bytes.as_ptr().addr().is_multiple_of(BLOCK as usize)
             }
         }
     }
