@@ -20,6 +20,7 @@ pub mod plan;
 pub mod policy;
 pub mod record;
 mod rules;
+mod sha;
 pub mod task;
 mod ties;
 mod time;

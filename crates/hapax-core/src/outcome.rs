@@ -1,9 +1,11 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 
-use crate::Payload;
+use crate::{
+    Payload,
+    sha::{Sha256, sha256},
+};
 
 /// The name of a body that is kept outside its record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -188,7 +190,7 @@ impl Outcome {
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         let mut part = |bytes: &[u8]| {
-            hash.update((bytes.len() as u64).to_be_bytes());
+            hash.update(&(bytes.len() as u64).to_be_bytes());
             hash.update(bytes);
         };
         part(b"hapax.outcome.v1");
@@ -216,7 +218,7 @@ impl Outcome {
                 part(handle.as_bytes());
             }
         }
-        hash.finalize().into()
+        hash.finish()
     }
 
     /// Whether both say the same, wherever their bodies lie.
@@ -268,5 +270,5 @@ impl Outcome {
 /// The digest by which a body is known once it is gone.
 #[must_use]
 pub fn body_digest(bytes: &[u8]) -> [u8; 32] {
-    Sha256::digest(bytes).into()
+    sha256(bytes)
 }

@@ -3,6 +3,7 @@
 use hapax_core::{
     Command, Fingerprint, Moment, Nonce, Reply, Verdict, Write, apply, as_read,
     command::{Admit, Begin},
+    identity::Scheme,
     policy::{FingerprintMode, Mode},
 };
 use std::sync::Arc;
@@ -38,17 +39,22 @@ impl Call {
         }
     }
 
-    /// The recorded answer, if this process has it at hand and `print` alone says for certain that it is the answer to this
-    /// request. For callers to whom the rest of the fingerprint costs something: it is not needed then.
+    /// The recorded answer, if this process has it at hand and a part of the print says for certain that it is the answer to this
+    /// request. For callers to whom the rest of the fingerprint costs something: it is not needed then, and without an answer at hand
+    /// no part is asked for. `print` is told the schemes of the one that it is compared with.
     #[must_use]
-    pub fn at_hand(&self, print: &Fingerprint) -> Option<Replayed> {
+    pub fn at_hand(&self, print: impl FnOnce(&[Scheme]) -> Option<Fingerprint>) -> Option<Replayed> {
         let prepared = self.prepared.as_ref().ok()?;
         if prepared.policy.mode != Mode::Enforce {
             return None;
         }
         let since = Instant::now();
-        let print = (prepared.policy.fingerprint.mode != FingerprintMode::Off).then_some(print);
-        let replayed = self.engine.at_hand(prepared, print)?;
+        let schemes = self.engine.inner.gate.schemes(&prepared.id)?;
+        let replayed = if prepared.policy.fingerprint.mode == FingerprintMode::Off {
+            self.engine.at_hand(prepared, None)
+        } else {
+            self.engine.at_hand(prepared, Some(&print(&schemes)?))
+        }?;
         self.engine.inner.tally.replayed(prepared.key_kind, since.elapsed());
         Some(replayed)
     }

@@ -4,8 +4,7 @@
 //! `b:c`). A frame says its length first, so a sequence of frames can be read back in one way only, and different
 //! tuples have different bytes.
 
-use hmac::{Hmac, Mac};
-use sha2::{Digest, Sha256};
+use crate::sha::{Hmac, Sha256};
 
 /// Anything bytes can be poured into: a hasher in production, a vector where tests look at the encoding itself.
 pub(crate) trait Sink {
@@ -33,13 +32,13 @@ impl Sink for Vec<u8> {
 
 impl Sink for Sha256 {
     fn pour(&mut self, bytes: &[u8]) {
-        Digest::update(self, bytes);
+        self.update(bytes);
     }
 }
 
-impl Sink for Hmac<Sha256> {
+impl Sink for Hmac {
     fn pour(&mut self, bytes: &[u8]) {
-        Mac::update(self, bytes);
+        self.update(bytes);
     }
 }
 
@@ -50,7 +49,7 @@ pub(crate) fn sha256(domain: &str, write: impl FnOnce(&mut Gathered)) -> [u8; 32
     gathered.frame(domain.as_bytes());
     write(&mut gathered);
     gathered.flush();
-    gathered.hash.finalize().into()
+    gathered.hash.finish()
 }
 
 /// Enough for the id of most operations.

@@ -1,12 +1,11 @@
-use hmac::{Hmac, Mac};
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::canonical;
 use super::fingerprint::{Fingerprint, Scheme};
 use super::frame::Sink;
 use super::secret::Secret;
+use crate::sha::{Hmac, Sha256};
 
 /// Takes fingerprints, keyed when the store has a secret.
 ///
@@ -81,7 +80,7 @@ impl Printer {
     pub(crate) fn digester(&self) -> Digester {
         match &self.secret {
             None => Digester::Plain(Sha256::new()),
-            Some(secret) => Digester::Keyed(Box::new(secret.start())),
+            Some(secret) => Digester::Keyed(secret.start()),
         }
     }
 
@@ -94,14 +93,14 @@ impl Printer {
 #[derive(Clone)]
 pub(crate) enum Digester {
     Plain(Sha256),
-    Keyed(Box<Hmac<Sha256>>),
+    Keyed(Hmac),
 }
 
 impl Digester {
     pub(crate) fn finish(self) -> [u8; 32] {
         match self {
-            Self::Plain(hash) => hash.finalize().into(),
-            Self::Keyed(mac) => mac.finalize().into_bytes().into(),
+            Self::Plain(hash) => hash.finish(),
+            Self::Keyed(mac) => mac.finish(),
         }
     }
 }

@@ -11,7 +11,8 @@ use super::selection::Selection;
 /// The fingerprint of an HTTP request: method, endpoint, path parameters, query, content type and body.
 ///
 /// Up to two digests: the bytes as they came, and the body in its normal form (canonical JSON, or multipart without
-/// its boundary). Equal bytes match by the first; a retry that was serialised anew matches by the second.
+/// its boundary). Equal bytes match by the first; a retry that was serialised anew matches by the second. A body that came in
+/// canonical form has only the second, which is then one of its bytes as well.
 #[derive(Clone, Debug)]
 pub struct RequestPrint<'a> {
     method: &'a str,
@@ -81,23 +82,33 @@ impl<'a> RequestPrint<'a> {
     /// Takes the fingerprint.
     #[must_use]
     pub fn print(&self, printer: &Printer) -> Fingerprint {
-        self.whole(self.as_sent(printer), printer)
+        self.whole(None, printer)
     }
 
-    /// The digest that costs least: the bytes as they came. By it a retry that was sent as it was before is recognised;
+    /// The digest that costs least: of the bytes as they came. By it a retry that was sent as it was before is recognised;
     /// what is not may still match by the [`RequestPrint::whole`] print. `None` where the bytes are not compared.
+    ///
+    /// The print that it is compared with has the schemes `known`. Without that of the bytes, it was taken of a body in
+    /// canonical form, and the same bytes have the same digest as such.
     #[must_use]
-    pub fn as_sent(&self, printer: &Printer) -> Option<Fingerprint> {
-        let media = self.selected().and(self.content_type).and_then(Media::parse);
-        let is_selected = media.is_some_and(|media| media.is_json());
-        (!is_selected).then(|| self.raw_print(printer))
+    pub fn as_sent(&self, known: &[Scheme], printer: &Printer) -> Option<Fingerprint> {
+        let media = self.content_type.and_then(Media::parse).filter(Media::is_json);
+        let has = |scheme: Scheme| known.contains(&printer.scheme(scheme));
+        match media {
+            Some(_) if self.selected().is_some() => None,
+            Some(media) if has(Scheme::CANONICAL_V1) && !has(Scheme::RAW_V1) => {
+                Some(self.canonical_print(printer, &media, self.body))
+            }
+            Some(_) | None => Some(self.raw_print(printer)),
+        }
     }
 
-    /// The fingerprint, of which [`RequestPrint::as_sent`] was taken before.
+    /// The fingerprint, where [`RequestPrint::as_sent`] may have been taken before.
     #[must_use]
     pub fn whole(&self, as_sent: Option<Fingerprint>, printer: &Printer) -> Fingerprint {
         let media = self.content_type.and_then(Media::parse);
-        let raw = || as_sent.unwrap_or_else(|| self.raw_print(printer));
+        let is_raw = |print: &Fingerprint| print.digests().any(|(scheme, _)| scheme == printer.scheme(Scheme::RAW_V1));
+        let raw = || as_sent.filter(is_raw).unwrap_or_else(|| self.raw_print(printer));
         let Some(media) = &media else { return raw() };
         if media.is_json() {
             return self.print_json(printer, media, raw);
@@ -113,21 +124,33 @@ impl<'a> RequestPrint<'a> {
     }
 
     fn print_json(&self, printer: &Printer, media: &Media, raw: impl FnOnce() -> Fingerprint) -> Fingerprint {
-        let write = |hash: &mut Digester, domain: &str, text: &[u8]| {
-            self.head(hash, domain, Some(&media.normal()));
-            hash.frame(text);
+        let Some(selection) = self.selected() else {
+            return match canonical::to_vec(self.body) {
+                // What else the bytes could tell, this one tells.
+                Some(text) if text == self.body => self.canonical_print(printer, media, &text),
+                Some(text) => printer.add(raw(), Scheme::CANONICAL_V1, |hash| self.canonical(hash, media, &text)),
+                None => raw(),
+            };
         };
-        let scheme = Scheme::CANONICAL_V1;
-        match self.selected() {
-            Some(selection) => match canonical::selected_to_vec(self.body, selection) {
-                Some(text) => printer.print(scheme, |hash| write(hash, "hapax.request.selected.v1", &text)),
-                None => raw(),
-            },
-            None => match canonical::to_vec(self.body) {
-                Some(text) => printer.add(raw(), scheme, |hash| write(hash, "hapax.request.canonical.v1", &text)),
-                None => raw(),
-            },
+        match canonical::selected_to_vec(self.body, selection) {
+            Some(text) => printer.print(Scheme::CANONICAL_V1, |hash| {
+                self.normal(hash, "hapax.request.selected.v1", media, &text);
+            }),
+            None => raw(),
         }
+    }
+
+    fn canonical_print(&self, printer: &Printer, media: &Media, text: &[u8]) -> Fingerprint {
+        printer.print(Scheme::CANONICAL_V1, |hash| self.canonical(hash, media, text))
+    }
+
+    fn canonical(&self, hash: &mut Digester, media: &Media, text: &[u8]) {
+        self.normal(hash, "hapax.request.canonical.v1", media, text);
+    }
+
+    fn normal(&self, hash: &mut Digester, domain: &str, media: &Media, text: &[u8]) {
+        self.head(hash, domain, Some(&media.normal()));
+        hash.frame(text);
     }
 
     /// What of a JSON body is compared, where that is not all of it.

@@ -1,9 +1,7 @@
 use std::fmt;
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
-
 use super::key::Key;
+use crate::sha::{Hmac, HmacKey};
 
 /// A secret cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +16,7 @@ pub enum SecretError {
 ///
 /// It holds the keyed state rather than the bytes, so that no request pays for the key schedule again.
 #[derive(Clone)]
-pub struct Secret(Hmac<Sha256>);
+pub struct Secret(HmacKey);
 
 impl Secret {
     /// Sixteen bytes is the least that cannot be tried through.
@@ -30,12 +28,12 @@ impl Secret {
         if bytes.len() < Self::LEAST_BYTES {
             return Err(short);
         }
-        Hmac::new_from_slice(bytes).map(Self).map_err(|_| short)
+        HmacKey::new(bytes).map(Self).ok_or(short)
     }
 
     /// The start of an HMAC under this secret.
-    pub(crate) fn start(&self) -> Hmac<Sha256> {
-        self.0.clone()
+    pub(crate) fn start(&self) -> Hmac {
+        self.0.start()
     }
 
     /// What logs and pages show instead of a key: the same for the same key, and of no use to a reader.
@@ -59,7 +57,7 @@ impl Secret {
             add(label);
             add(value);
         }
-        data_encoding::HEXLOWER.encode(&mac.finalize().into_bytes())
+        data_encoding::HEXLOWER.encode(&mac.finish())
     }
 
     /// What tells this secret from any other, without giving it away.
@@ -68,7 +66,7 @@ impl Secret {
         let mut mac = self.start();
         mac.update(&(purpose.len() as u64).to_be_bytes());
         mac.update(purpose.as_bytes());
-        mac.finalize().into_bytes().into()
+        mac.finish()
     }
 
     /// The bytes behind [`Secret::short_hash`].
@@ -77,7 +75,7 @@ impl Secret {
         let mut mac = self.start();
         mac.update(b"hapax.short.v1\0");
         mac.update(key.as_str().as_bytes());
-        let digest: [u8; 32] = mac.finalize().into_bytes().into();
+        let digest: [u8; 32] = mac.finish();
         let mut short = [0; 8];
         short.copy_from_slice(&digest[..8]);
         short

@@ -6,13 +6,12 @@ mod validate;
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use crate::{
     Effect, Millis, OutcomeClass, Span,
     identity::{Pointer, PointerError, Selection},
     meaning::Answers,
     record::Rules,
+    sha::sha256,
 };
 
 pub use key_rules::{GrammarName, KeyRules};
@@ -226,7 +225,7 @@ impl Policy {
     #[must_use]
     pub fn revised(mut self) -> Self {
         self.revision = 0;
-        let digest = Sha256::digest(format!("{self:?}"));
+        let digest = sha256(format!("{self:?}").as_bytes());
         self.revision = digest[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
         self
     }

@@ -5,14 +5,13 @@
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use crate::{
     Anchor, BodyId, Outcome, OutcomeClass, Token,
     command::{Conflict, Done, Reply},
     event::{Cause, Event},
     policy::Policy,
     record::{EVIDENCE_INLINE, EVIDENCE_KEPT, End, Evidence, Final, Lease, Pending, Record, State},
+    sha::Sha256,
 };
 
 use super::{
@@ -175,8 +174,8 @@ fn keep_as_evidence(before: &Before<'_>, record: &Record, token: Token, outcome:
 fn evidence_body(token: Token, outcome: &Outcome) -> BodyId {
     let mut hash = Sha256::new();
     hash.update(b"hapax.evidence.v1");
-    hash.update(token.attempt.to_be_bytes());
-    hash.update(token.nonce.0);
-    hash.update(outcome.digest());
-    BodyId(hash.finalize().into())
+    hash.update(&token.attempt.to_be_bytes());
+    hash.update(&token.nonce.0);
+    hash.update(&outcome.digest());
+    BodyId(hash.finish())
 }

@@ -1,6 +1,6 @@
 use std::{hint::black_box, sync::Arc};
 
-use hapax_core::{Fingerprint, Outcome, Recorded, Replay, Stamp, WallMillis};
+use hapax_core::{Fingerprint, Outcome, Recorded, Replay, Stamp, WallMillis, identity::Scheme};
 
 use super::kept::Kept;
 
@@ -63,6 +63,11 @@ impl Answer {
             body: 0,
         };
         Some((answer, kept))
+    }
+
+    pub(super) const fn schemes(&self) -> [Scheme; 2] {
+        let [one, other, ..] = self.small.to_le_bytes();
+        [Scheme(one), Scheme(other)]
     }
 
     pub(super) const fn place_body(&mut self, place: Where) {

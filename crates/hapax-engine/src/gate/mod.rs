@@ -17,7 +17,7 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire},
 };
 
-use hapax_core::{Fingerprint, Id, Millis, Replay, Stamp, Tag};
+use hapax_core::{Fingerprint, Id, Millis, Replay, Stamp, Tag, identity::Scheme};
 use tokio::time::Instant;
 
 use entry::Answer;
@@ -100,6 +100,12 @@ impl Gate {
     #[must_use]
     pub fn look_up_at(&self, id: &Id, print: Option<&Fingerprint>, now: impl Fn() -> Stamp) -> Option<Replay> {
         self.shard(id).look_up(id, print, now, || self.here())
+    }
+
+    /// How the print of the request was made whose answer is kept, if one is. What is told here may be old by the time it is told.
+    #[must_use]
+    pub fn schemes(&self, id: &Id) -> Option<[Scheme; 2]> {
+        self.shard(id).schemes(id)
     }
 
     /// Remembers a final answer, at most for so long where it may change without this process knowing. That is counted

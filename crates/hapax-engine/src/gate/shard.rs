@@ -7,7 +7,7 @@ use std::sync::{
     },
 };
 
-use hapax_core::{Fingerprint, Id, Outcome, Payload, Replay, Stamp, Tag};
+use hapax_core::{Fingerprint, Id, Outcome, Payload, Replay, Stamp, Tag, identity::Scheme};
 use parking_lot::Mutex;
 
 use super::{
@@ -98,6 +98,11 @@ impl Shard {
             }
         }
         self.look_closely(id, print, now, here)
+    }
+
+    /// Only where to look closer: nobody is answered by it, so it may be read while it is changed.
+    pub(super) fn schemes(&self, id: &Id) -> Option<[Scheme; 2]> {
+        self.table.find(id).map(|(_, head)| head.read().schemes())
     }
 
     /// Nothing was changed since this was the version, nor was anything being changed then: what was read is whole.

@@ -108,8 +108,14 @@ impl Asking {
         }
         // Mostly a duplicate is the same bytes again. Then its answer is at hand, and the canonical form is not needed.
         let printer = guard.inner.engine.printer();
-        let as_sent = if print.is_none() { request.as_sent(printer) } else { None };
-        let at_hand = as_sent.as_ref().and_then(|print| call.at_hand(print));
+        let mut as_sent = None;
+        let mut at_hand = None;
+        if print.is_none() {
+            at_hand = call.at_hand(|known| {
+                as_sent = request.as_sent(known, printer);
+                as_sent.clone()
+            });
+        }
         if at_hand.is_none() {
             call = call.fingerprinted(print.unwrap_or_else(|| request.whole(as_sent, printer)));
         }

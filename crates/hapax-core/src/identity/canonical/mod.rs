@@ -20,10 +20,9 @@ mod string;
 mod tape;
 mod writer;
 
-use sha2::{Digest, Sha256};
-
 use super::pointer::Pointer;
 use super::selection::Selection;
+use crate::sha::sha256;
 use tape::Tape;
 
 /// Deeper nesting is not canonicalised. It is `serde_json`'s own limit, so nothing it can read is lost.
@@ -32,7 +31,7 @@ pub const MOST_DEPTH: usize = 128;
 /// SHA-256 of the canonical form; `None` says that only the raw bytes may be compared.
 #[must_use]
 pub fn digest(json: &[u8]) -> Option<[u8; 32]> {
-    to_vec(json).map(|text| Sha256::digest(text).into())
+    to_vec(json).map(|text| sha256(&text))
 }
 
 /// The canonical form itself, for those who store or show it.

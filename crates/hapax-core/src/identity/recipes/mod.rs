@@ -11,9 +11,9 @@ pub mod native;
 pub mod openwop;
 mod python_json;
 
-use sha2::{Digest, Sha256};
+use crate::sha::sha256;
 
 /// Lower-case hexadecimal SHA-256, which most of the compatibility recipes end in.
 fn hex_sha256(text: &[u8]) -> String {
-    data_encoding::HEXLOWER.encode(&Sha256::digest(text))
+    data_encoding::HEXLOWER.encode(&sha256(text))
 }

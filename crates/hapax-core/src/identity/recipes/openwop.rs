@@ -1,9 +1,7 @@
 //! OpenWOP: the HTTP layer's cache key and the engine's invocation ids.
 
-use sha2::{Digest, Sha256};
-
 use super::hex_sha256;
-use crate::identity::key::Key;
+use crate::{identity::key::Key, sha::sha256};
 
 /// `openwop.http.v1`. Joined by `:`, so a tenant that holds colons may meet another; new systems use
 /// [`Id::operation`](crate::identity::Id::operation).
@@ -23,5 +21,5 @@ pub fn activity_v1(run: &str, node: &str, attempt: u64, provider: &str) -> Key {
 #[must_use]
 pub fn activity_v2(tenant: &str, run: &str, node: &str, ordinal: u64, provider: &str) -> Key {
     let text = ["openwop:activity:v2", tenant, run, node, &ordinal.to_string(), provider].join("\0");
-    Key::made(data_encoding::BASE64URL_NOPAD.encode(&Sha256::digest(text)))
+    Key::made(data_encoding::BASE64URL_NOPAD.encode(&sha256(text.as_bytes())))
 }
