@@ -16,6 +16,7 @@ mod demo;
 mod failure;
 mod files;
 mod gateway;
+mod memory;
 mod problem;
 mod processors;
 mod serve;
@@ -31,11 +32,8 @@ use args::{Args, Command};
 use failure::Failure;
 use processors::Serving;
 
-/// Records and requests are allocated in one thread and freed in another all the time, which glibc's arenas do not like.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    std::hint::black_box(memory::is_mimalloc());
     let matches = Args::command().try_get_matches().unwrap_or_else(|error| cannot_be_read(&error));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| cannot_be_read(&error));
     match run(args).and_then(|()| say::all_out()) {

@@ -44,6 +44,7 @@ mod hints;
 mod ledger_check;
 mod ledger_files;
 mod long_names;
+mod memory;
 mod other_stores;
 mod places;
 mod policy_files;

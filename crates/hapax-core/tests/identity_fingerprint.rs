@@ -140,7 +140,8 @@ fn a_print_with_both_digests_of_a_canonical_body_still_matches() {
 #[test]
 fn a_retry_as_it_was_sent_is_recognised_by_one_digest() {
     let keyed = Printer::keyed(Secret::new(b"0123456789abcdef").expect("a secret"));
-    let bodies = [&br#"{"a":1}"#[..], b"{ \"a\": 1 }", b"[]", b"no json", b"", b"{\"a\":1,\"a\":2}"];
+    let bodies =
+        [&br#"{"a":1}"#[..], b"{ \"a\": 1 }", b"{\"b\":1,\"a\":2}", b"[]", b"no json", b"", b"{\"a\":1,\"a\":2}"];
     for printer in [Printer::plain(), keyed] {
         for content_type in ["application/json", "text/plain", "nonsense"] {
             for (at, body) in bodies.iter().enumerate() {

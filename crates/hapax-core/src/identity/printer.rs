@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::canonical;
 use super::fingerprint::{Fingerprint, Scheme};
-use super::frame::Sink;
+use super::frame::{Gathered, Hash, Sink};
 use super::secret::Secret;
 use crate::sha::{Hmac, Sha256};
 
@@ -78,10 +78,10 @@ impl Printer {
     }
 
     pub(crate) fn digester(&self) -> Digester {
-        match &self.secret {
-            None => Digester::Plain(Sha256::new()),
-            Some(secret) => Digester::Keyed(secret.start()),
-        }
+        Gathered::new(match &self.secret {
+            None => Either::Plain(Sha256::new()),
+            Some(secret) => Either::Keyed(secret.start()),
+        })
     }
 
     pub(crate) const fn scheme(&self, scheme: Scheme) -> Scheme {
@@ -89,27 +89,27 @@ impl Printer {
     }
 }
 
+pub(crate) type Digester = Gathered<Either>;
+
 /// SHA-256 or HMAC, whichever the printer uses.
 #[derive(Clone)]
-pub(crate) enum Digester {
+pub(crate) enum Either {
     Plain(Sha256),
     Keyed(Hmac),
 }
 
-impl Digester {
-    pub(crate) fn finish(self) -> [u8; 32] {
+impl Hash for Either {
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Plain(hash) => hash.update(bytes),
+            Self::Keyed(mac) => mac.update(bytes),
+        }
+    }
+
+    fn finish(self) -> [u8; 32] {
         match self {
             Self::Plain(hash) => hash.finish(),
             Self::Keyed(mac) => mac.finish(),
-        }
-    }
-}
-
-impl Sink for Digester {
-    fn pour(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Plain(hash) => hash.pour(bytes),
-            Self::Keyed(mac) => mac.pour(bytes),
         }
     }
 }

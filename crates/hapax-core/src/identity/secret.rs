@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::frame::{Gathered, Sink};
 use super::key::Key;
 use crate::sha::{Hmac, HmacKey};
 
@@ -46,11 +47,11 @@ impl Secret {
     /// such as a credential. `purpose` keeps digests for different ends apart.
     #[must_use]
     pub fn digest_of(&self, purpose: &str, parts: &[(&[u8], &[u8])]) -> String {
-        let mut mac = self.start();
+        let mut mac = Gathered::new(self.start());
         // Each part with its length, so that no two lists look alike.
         let mut add = |bytes: &[u8]| {
-            mac.update(&(bytes.len() as u64).to_be_bytes());
-            mac.update(bytes);
+            mac.pour(&(bytes.len() as u64).to_be_bytes());
+            mac.pour(bytes);
         };
         add(purpose.as_bytes());
         for (label, value) in parts {

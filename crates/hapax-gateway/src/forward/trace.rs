@@ -1,7 +1,13 @@
 //! Where a request came from, as told to the upstream.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, Ipv4Addr},
+    ops::Range,
+    sync::Arc,
+};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
 use super::hop::{remove_all, strip_request};
@@ -38,9 +44,9 @@ impl Forwarder {
             remove_all(headers, &OF_THE_TRUSTED);
         }
         let proto = if peer.tls { "https" } else { "http" };
-        let (said, is_v6) = (address.to_string(), address.is_ipv6());
-        append(headers, header::FORWARDED, forwarded(&said, is_v6, proto, host));
-        append(headers, FOR, said);
+        let (line, said) = forwarded(address, proto, host);
+        append(headers, FOR, line.slice(said));
+        append(headers, header::FORWARDED, line);
         // The outermost proxy knows what the client spoke.
         if !headers.contains_key(PROTO) {
             headers.insert(PROTO, HeaderValue::from_static(proto));
@@ -51,26 +57,62 @@ impl Forwarder {
     }
 }
 
-fn forwarded(address: &str, is_v6: bool, proto: &str, host: Option<&HeaderValue>) -> String {
-    let (before, after) = if is_v6 { ("for=\"[", "]\";proto=") } else { ("for=", ";proto=") };
-    let mut line = [before, address, after, proto].concat();
-    let plain = |host: &&str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte));
-    if let Some(host) = host.and_then(|host| host.to_str().ok()).filter(plain) {
-        let _ = write!(line, ";host=\"{host}\"");
+/// The line, and where in it the address stands.
+fn forwarded(address: IpAddr, proto: &str, host: Option<&HeaderValue>) -> (Bytes, Range<usize>) {
+    let plain = |host: &&HeaderValue| {
+        host.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(byte))
+    };
+    let host = host.filter(plain);
+    let mut line = String::with_capacity(96 + host.map_or(0, HeaderValue::len));
+    line.push_str("for=");
+    let said = match address {
+        IpAddr::V4(address) => {
+            let from = line.len();
+            push_v4(&mut line, address);
+            from..line.len()
+        }
+        IpAddr::V6(address) => {
+            let _infallible = write!(line, "\"[{address}]\"");
+            "for=\"[".len()..line.len() - "]\"".len()
+        }
+    };
+    line.push_str(";proto=");
+    line.push_str(proto);
+    if let Some(host) = host.and_then(|host| host.to_str().ok()) {
+        line.push_str(";host=\"");
+        line.push_str(host);
+        line.push('"');
     }
-    line
+    (line.into(), said)
+}
+
+/// As it shows itself, in a tenth of the time: each request says it.
+fn push_v4(line: &mut String, address: Ipv4Addr) {
+    let digit = |number: u8| char::from(b'0' + number % 10);
+    for (place, octet) in address.octets().into_iter().enumerate() {
+        if place > 0 {
+            line.push('.');
+        }
+        if octet >= 100 {
+            line.push(digit(octet / 100));
+        }
+        if octet >= 10 {
+            line.push(digit(octet / 10));
+        }
+        line.push(digit(octet));
+    }
 }
 
 /// One more element of a list, in the same line.
-fn append(headers: &mut HeaderMap, name: HeaderName, element: String) {
-    let mut line: Vec<&[u8]> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
-    let value = if line.is_empty() {
-        HeaderValue::try_from(element)
+fn append(headers: &mut HeaderMap, name: HeaderName, element: Bytes) {
+    let element = if headers.contains_key(&name) {
+        let mut line: Vec<&[u8]> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
+        line.push(&element);
+        line.join(&b", "[..]).into()
     } else {
-        line.push(element.as_bytes());
-        HeaderValue::try_from(line.join(&b", "[..]))
+        element
     };
-    if let Ok(value) = value {
+    if let Ok(value) = HeaderValue::from_maybe_shared(element) {
         headers.insert(name, value);
     }
 }
@@ -85,7 +127,7 @@ pub(crate) fn via(headers: &mut HeaderMap, version: Version) {
         "1.1 hapax"
     };
     if headers.contains_key(header::VIA) {
-        append(headers, header::VIA, ours.to_owned());
+        append(headers, header::VIA, Bytes::from_static(ours.as_bytes()));
     } else {
         headers.insert(header::VIA, HeaderValue::from_static(ours));
     }
@@ -122,6 +164,30 @@ mod tests {
         assert_eq!(headers[header::FORWARDED], "for=1.2.3.4, for=10.1.1.1;proto=http");
         let mut headers = HeaderMap::new();
         forwarder.trace(&mut headers, peer("[2001:db8::1]:1"), None);
+        assert_eq!(headers[header::FORWARDED], "for=\"[2001:db8::1]\";proto=http");
+    }
+
+    #[test]
+    fn an_address_is_said_as_it_shows_itself() {
+        for number in (0..=255).map(|octet| octet * 0x0101_0101).chain([
+            256,
+            9_999,
+            0x0a64_0909,
+            0x7f00_0001,
+            0xc0a8_0164,
+            u32::MAX,
+        ]) {
+            let address = Ipv4Addr::from(number);
+            let mut line = String::new();
+            push_v4(&mut line, address);
+            assert_eq!(line, address.to_string());
+        }
+        let mut headers = HeaderMap::new();
+        Forwarder::default().trace(&mut headers, peer("[::ffff:192.0.2.7]:1"), None);
+        assert_eq!(headers[FOR], "192.0.2.7");
+        headers.clear();
+        Forwarder::default().trace(&mut headers, peer("[2001:db8::1]:1"), Some(&HeaderValue::from_static("a b")));
+        assert_eq!(headers[FOR], "2001:db8::1");
         assert_eq!(headers[header::FORWARDED], "for=\"[2001:db8::1]\";proto=http");
     }
 

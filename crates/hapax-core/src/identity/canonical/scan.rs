@@ -13,9 +13,18 @@ const fn care(word: u64) -> u64 {
     (low | quote | slash) & HIGH
 }
 
+/// Whether none of them is a quote, a backslash or a control character. No branch before the end, so that the compiler compares many at once.
+#[inline]
+fn are_plain(chunk: &[u8; 32]) -> bool {
+    !chunk.iter().fold(false, |care, &byte| care | (byte < 0x20) | (byte == b'"') | (byte == b'\\'))
+}
+
 /// The first position at or after `at` whose byte cannot be copied through a string as it is.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at..).and_then(<[u8]>::first_chunk).is_some_and(are_plain) {
+        at += 32;
+    }
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let marks = care(u64::from_le_bytes(*chunk));
         if marks != 0 {
@@ -56,11 +65,11 @@ mod tests {
 
     #[test]
     fn stops_at_every_byte_that_needs_care_wherever_it_stands() {
-        for place in 0..24 {
+        for place in 0..75 {
             for byte in 0..=255_u8 {
-                let mut text = [b'x'; 24];
+                let mut text = [b'x'; 75];
                 text[place] = byte;
-                let expected = if byte < 0x20 || byte == b'"' || byte == b'\\' { place } else { 24 };
+                let expected = if byte < 0x20 || byte == b'"' || byte == b'\\' { place } else { 75 };
                 assert_eq!(plain_end(&text, 0), expected, "byte {byte} at {place}");
             }
         }
