@@ -89,11 +89,21 @@ impl Metadata {
         self.members().find(|package| package.name == name)
     }
 
-    /// Everything that ends up in the same binary as `package`, itself left out.
-    pub(crate) fn linked_with<'a>(&'a self, package: &'a Package) -> Vec<&'a Package> {
+    /// Everything that ends up in the same binary as `package`, itself left out, and what is reached only by way of those that are not
+    /// `looked_into`.
+    pub(crate) fn linked_with<'a>(
+        &'a self,
+        package: &'a Package,
+        looked_into: impl Fn(&Package) -> bool,
+    ) -> Vec<&'a Package> {
+        let closed = self.packages.iter().filter(|package| !looked_into(package)).map(|package| package.id.as_str());
+        let closed: BTreeSet<&str> = closed.collect();
         let mut seen = BTreeSet::from([package.id.as_str()]);
         let mut open = vec![package.id.as_str()];
         while let Some(id) = open.pop() {
+            if closed.contains(id) {
+                continue;
+            }
             let next = self.normal_edges.get(id).into_iter().flatten();
             open.extend(next.map(String::as_str).filter(|id| seen.insert(id)));
         }
@@ -207,7 +217,7 @@ mod tests {
         assert!(!a.published);
         assert_eq!(a.dependencies[0].features, ["net"]);
         assert_eq!(a.dependencies[1].kind, Kind::Dev);
-        let linked: Vec<&str> = metadata.linked_with(a).iter().map(|p| p.name.as_str()).collect();
+        let linked: Vec<&str> = metadata.linked_with(a, |_| true).iter().map(|p| p.name.as_str()).collect();
         assert_eq!(linked, ["b"]);
         assert!(metadata.packages[1].published);
         assert!(metadata.member("b").is_none());

@@ -18,7 +18,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("bytes", "shared bodies without copies"),
     ("data-encoding", "hexadecimal and base64 text"),
     ("hmac", "keyed digests of secrets in fingerprints"),
-    ("ring", "digests, where its feature is on: on processors without instructions for them in half the time"),
     ("ryu-js", "numbers as RFC 8785 writes them"),
     ("serde", "policies and records as data"),
     ("serde_json", "reading the requests that are fingerprinted"),
@@ -33,7 +32,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crypto-common", "of digest"),
     ("ctutils", "of hmac: comparison in constant time"),
     ("digest", "of sha2 and hmac"),
-    ("getrandom", "of ring: for keys, of which the core makes none"),
     ("hybrid-array", "of digest"),
     ("itoa", "of serde_json"),
     ("libc", "of cpufeatures, on some ARM systems only: reads the processor's features"),
@@ -49,6 +47,21 @@ const ALLOWED: &[(&str, &str)] = &[
     ("zmij", "of serde_json: numbers to text"),
 ];
 
+/// Linked to only where a feature asks for it, and used for nothing but what is said here. What they link to themselves is not looked at: they could do
+/// I/O, and are not asked to.
+const ON_REQUEST: &[OnRequest] = &[OnRequest {
+    package: "ring",
+    reason: "digests, on processors without instructions for them in half the time",
+    only_in: "crates/hapax-core/src/sha.rs",
+}];
+
+struct OnRequest {
+    package: &'static str,
+    reason: &'static str,
+    /// The one file that may name it.
+    only_in: &'static str,
+}
+
 /// What pure code has no use for.
 const BANNED_WORDS: &[&str] =
     &["std::time::Instant", "Instant::now", "SystemTime", "std::fs", "std::net", "std::thread", "std::env", "tokio"];
@@ -63,8 +76,10 @@ fn dependencies(sources: &Sources, metadata: &Metadata) -> Vec<Finding> {
     let Some(core) = metadata.member(CORE) else {
         return Vec::new();
     };
+    let on_request = |name: &str| ON_REQUEST.iter().any(|known| known.package == name);
+    let linked = metadata.linked_with(core, |package| !on_request(&package.name)).into_iter();
     let foreign =
-        metadata.linked_with(core).into_iter().filter(|linked| ALLOWED.iter().all(|(name, _)| *name != linked.name));
+        linked.filter(|linked| !on_request(&linked.name) && ALLOWED.iter().all(|(name, _)| *name != linked.name));
     foreign
         .map(|linked| Finding {
             file: core.manifest.clone(),
@@ -82,18 +97,27 @@ fn words(sources: &Sources) -> Vec<Finding> {
     for file in sources.texts.iter().filter(|file| file.path.starts_with(CORE_SOURCES)) {
         // Comments may say what the core does not do.
         for (line, code) in file.lines().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            let mut find = |what: &str, next: &str| {
+                let (file, what, next) = (file.path.clone(), format!("the core names {what}"), next.to_owned());
+                findings.push(Finding { file, line, what, rule: RULE, next });
+            };
             if let Some(word) = BANNED_WORDS.iter().find(|word| code.contains(*word)) {
-                findings.push(Finding {
-                    file: file.path.clone(),
-                    line,
-                    what: format!("the core names {word}"),
-                    rule: RULE,
-                    next: "take the value as an argument and let a driver do the rest".to_owned(),
-                });
+                find(word, "take the value as an argument and let a driver do the rest");
+            }
+            let elsewhere = ON_REQUEST.iter().filter(|known| file.path != known.only_in);
+            for known in elsewhere.filter(|known| names(code, known.package)) {
+                find(known.package, &format!("only {} may, for {}; use what that has", known.only_in, known.reason));
             }
         }
     }
     findings
+}
+
+/// Whether a path begins with this package.
+fn names(code: &str, package: &str) -> bool {
+    let path = format!("{package}::");
+    let mut before = code.match_indices(&path).map(|(at, _)| &code[..at]);
+    before.any(|before| !before.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
 }
 
 /// Where the target is installed, the build itself shows that the core needs no operating system.
@@ -151,8 +175,28 @@ mod tests {
         assert_eq!((found[0].line, found[0].what.as_str()), (2, "the core names SystemTime"));
     }
 
+    /// It is linked to where a feature asks for it, with all that it brings, and used in one place for one thing.
+    #[test]
+    fn what_is_linked_on_request_is_named_in_one_file() {
+        let linked_to = |core: &[(&str, crate::metadata::Kind)]| {
+            let ring = third_party("ring", &[("getrandom", Normal)]);
+            workspace(vec![package(CORE, core), ring, third_party("getrandom", &[])])
+        };
+        assert!(check(&Sources::default(), &linked_to(&[("ring", Normal)])).is_empty());
+        let too_much = check(&Sources::default(), &linked_to(&[("ring", Normal), ("getrandom", Normal)]));
+        assert_eq!(too_much.len(), 1, "{too_much:?}");
+        let text = "use ring::rand;\nlet name = String::new();\n";
+        let sources =
+            Sources::made_of(&[("crates/hapax-core/src/sha.rs", text), ("crates/hapax-core/src/lease.rs", text)]);
+        let found = check(&sources, &workspace(vec![]));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].file.as_str(), found[0].line), ("crates/hapax-core/src/lease.rs", 1));
+    }
+
     #[test]
     fn every_allowed_package_has_a_reason() {
-        assert!(ALLOWED.iter().all(|(name, reason)| !name.is_empty() && !reason.is_empty()));
+        let on_request = ON_REQUEST.iter().map(|known| (known.package, known.reason));
+        let mut all = ALLOWED.iter().copied().chain(on_request);
+        assert!(all.all(|(name, reason)| !name.is_empty() && !reason.is_empty()));
     }
 }
