@@ -20,6 +20,7 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) features: Vec<String>,
+    pub(crate) optional: bool,
 }
 
 #[derive(Debug)]
@@ -136,7 +137,8 @@ fn dependency(value: &Value) -> Option<Dependency> {
         Some("build") => Kind::Build,
         _ => Kind::Normal,
     };
-    Some(Dependency { name: text(value, "name")?, kind, features: texts(value, "features") })
+    let optional = value.get("optional").and_then(Value::as_bool).unwrap_or_default();
+    Some(Dependency { name: text(value, "name")?, kind, features: texts(value, "features"), optional })
 }
 
 fn target(value: &Value) -> Option<Target> {
@@ -178,7 +180,12 @@ pub(crate) mod made_up {
             published: true,
             dependencies: dependencies
                 .iter()
-                .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: *kind, features: Vec::new() })
+                .map(|(name, kind)| Dependency {
+                    name: (*name).to_owned(),
+                    kind: *kind,
+                    features: Vec::new(),
+                    optional: false,
+                })
                 .collect(),
             targets: Vec::new(),
         }

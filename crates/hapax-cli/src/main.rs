@@ -33,7 +33,7 @@ use failure::Failure;
 use processors::Serving;
 
 fn main() -> ExitCode {
-    std::hint::black_box(memory::is_mimalloc());
+    memory::link();
     let matches = Args::command().try_get_matches().unwrap_or_else(|error| cannot_be_read(&error));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| cannot_be_read(&error));
     match run(args).and_then(|()| say::all_out()) {

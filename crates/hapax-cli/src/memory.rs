@@ -1,19 +1,18 @@
-//! Who gives out memory. Records and requests are allocated in one thread and freed in another all the time, which glibc's arenas do not like.
+//! Who gives out memory: mimalloc. Records and requests are allocated in one thread and freed in another all the time, which glibc's arenas do
+//! not like.
 //!
-//! On Linux mimalloc takes the place of `malloc`, which the standard library asks without an alignment wherever the usual one will do. As a
+//! On Linux it takes the place of `malloc`, which the standard library asks without an alignment wherever the usual one will do. As a
 //! [`GlobalAlloc`](std::alloc::GlobalAlloc) it would be asked with one each time, takes a longer way then for whatever is not a power of two, and
 //! has it freed on a longer way, too.
 
-/// Names the allocator once: what nobody names, the linker leaves out.
+/// Names it once: what nobody names, the linker leaves out.
 #[cfg(target_os = "linux")]
-pub(crate) fn is_mimalloc() -> bool {
-    mimalloc::MiMalloc.version() > 0
+pub(crate) fn link() {
+    std::hint::black_box(mimalloc::MiMalloc.version());
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) const fn is_mimalloc() -> bool {
-    true
-}
+pub(crate) const fn link() {}
 
 #[cfg(not(target_os = "linux"))]
 #[global_allocator]

@@ -11,7 +11,18 @@ fn the_program_brings_its_own_malloc_and_all_that_goes_with_it() {
     let listed = Command::new("nm").args(["--dynamic", "--defined-only", env!("CARGO_BIN_EXE_hapax")]).output();
     let listed = String::from_utf8(listed.expect("nm comes with the linker").stdout).unwrap();
     let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().last()).collect();
-    for name in ["malloc", "free", "calloc", "realloc", "posix_memalign"] {
+    let whole = [
+        "malloc",
+        "free",
+        "calloc",
+        "realloc",
+        "reallocarray",
+        "posix_memalign",
+        "aligned_alloc",
+        "memalign",
+        "malloc_usable_size",
+    ];
+    for name in whole {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
 }

@@ -17,7 +17,6 @@ mod made_by {
     use hmac::{KeyInit, Mac};
     use sha2::Digest;
 
-    #[derive(Clone)]
     pub(crate) struct Sha256(sha2::Sha256);
 
     impl Sha256 {
@@ -39,7 +38,7 @@ mod made_by {
     pub(crate) struct HmacKey(Hmac);
 
     impl HmacKey {
-        /// None for what cannot be a key; any bytes can.
+        /// Any bytes are a key; what tells of it may also say no.
         pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
             hmac::Hmac::new_from_slice(bytes).map(|mac| Self(Hmac(mac))).ok()
         }
@@ -67,7 +66,6 @@ mod made_by {
 mod made_by {
     use ring::{digest, hmac};
 
-    #[derive(Clone)]
     pub(crate) struct Sha256(digest::Context);
 
     impl Sha256 {
@@ -89,7 +87,7 @@ mod made_by {
     pub(crate) struct HmacKey(hmac::Key);
 
     impl HmacKey {
-        /// None for what cannot be a key; any bytes can.
+        /// Any bytes are a key.
         #[allow(clippy::unnecessary_wraps, reason = "as RustCrypto has it")]
         pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
             Some(Self(hmac::Key::new(hmac::HMAC_SHA256, bytes)))

@@ -292,10 +292,25 @@ fn prints_keep_their_digests_for_ever() {
         .content_type("application/json")
         .body(br#"{"b":1,"a":2.50}"#);
     assert_eq!(hex(&request.print(&Printer::plain())), ["a8e00f6108a609c5", "bf7a346b6aae3986"]);
+    let canonical = request.clone().body(br#"{"a":2.5,"b":1}"#);
+    assert_eq!(hex(&canonical.print(&Printer::plain())), ["bf7a346b6aae3986"]);
+    let secret = || Secret::new(b"0123456789abcdef").expect("a secret");
+    assert_eq!(hex(&request.print(&Printer::keyed(secret()))), ["f037cc22ddcafbd5", "efe868ab0bf5b829"]);
     let parts = [("a", "1")];
     assert_eq!(hex(&upload("aaa", &form("aaa", &parts))), ["26c355b8374552e5", "4c8d239526c505ce"]);
     let tuple = Fingerprint::tuple(&[("a", Part::Text("1")), ("l", Part::List(&["x"])), ("n", Part::Number(3))]);
     assert_eq!(hex(&tuple.expect("no label twice")), ["86f0929f96986421"]);
+}
+
+/// Tenants of a gateway are named by such a digest: under another one a retry would be a stranger's, and run again.
+#[test]
+fn digests_under_a_secret_stay_what_they_are() {
+    let secret = Secret::new(b"0123456789abcdef").expect("a secret");
+    let of_credential = secret.digest_of("hapax.credential.v1", &[(b"header", b"Bearer one")]);
+    assert_eq!(of_credential, "0e138b3d37301f7ea90a63e89e874eda76d0980e76496cf817d535567e67b77a");
+    let long = [b'x'; 300];
+    let of_much = secret.digest_of("hapax.credential.v1", &[(b"a", b"1"), (b"b", &long)]);
+    assert_eq!(of_much, "ff713f10e112df13dad0aa2c7c57f317dc51f5987066b7f3404a183b3c2ed3ef");
 }
 
 fn refund() -> Intent {
@@ -357,6 +372,28 @@ proptest! {
         let request = RequestPrint::new("POST", "/").content_type(&content_type).query_without(&query, &["a"]).body(&body);
         let print = request.print(&Printer::plain());
         prop_assert!(print.matches(&request.print(&Printer::plain())));
+    }
+
+    /// Whatever digests a print has: both say the same of two requests as the two digests of before did.
+    #[test]
+    fn one_digest_tells_requests_apart_as_two_did(
+        bodies in prop::collection::vec("[{\\[]?(\"[ab]\"[:,] ?[12]?,?){0,2}[}\\]]?", 2),
+    ) {
+        let printer = Printer::plain();
+        let [one, other] = [0, 1].map(|at| order("application/json", bodies[at].as_bytes()));
+        let both = |request: &RequestPrint<'_>| {
+            let raw = request.as_sent(&[Scheme::RAW_V1], &printer).expect("a digest of the bytes");
+            let print = request.print(&printer);
+            let mut rest = print.digests().filter(|(scheme, _)| *scheme != Scheme::RAW_V1);
+            rest.try_fold(raw, |both, (scheme, digest)| both.and(scheme, *digest)).expect("room for both")
+        };
+        let same = both(&one).matches(&both(&other));
+        prop_assert_eq!(one.print(&printer).matches(&other.print(&printer)), same);
+        prop_assert_eq!(both(&one).matches(&other.print(&printer)), same);
+        let as_sent = one.as_sent(&schemes(&one.print(&printer)), &printer).expect("a digest");
+        prop_assert!(as_sent.matches(&one.print(&printer)));
+        let as_sent = other.as_sent(&schemes(&one.print(&printer)), &printer).expect("a digest");
+        prop_assert_eq!(as_sent.matches(&one.print(&printer)), bodies[0] == bodies[1]);
     }
 
     #[test]

@@ -48,13 +48,11 @@ impl Call {
         if prepared.policy.mode != Mode::Enforce {
             return None;
         }
-        let since = Instant::now();
         let schemes = self.engine.inner.gate.schemes(&prepared.id)?;
-        let replayed = if prepared.policy.fingerprint.mode == FingerprintMode::Off {
-            self.engine.at_hand(prepared, None)
-        } else {
-            self.engine.at_hand(prepared, Some(&print(&schemes)?))
-        }?;
+        let is_compared = prepared.policy.fingerprint.mode != FingerprintMode::Off;
+        let print = if is_compared { Some(print(&schemes)?) } else { None };
+        let since = Instant::now();
+        let replayed = self.engine.at_hand(prepared, print.as_ref())?;
         self.engine.inner.tally.replayed(prepared.key_kind, since.elapsed());
         Some(replayed)
     }

@@ -4,8 +4,8 @@
 use crate::support::*;
 use hapax_core::{
     Fingerprint, Id, Millis, Outcome, Recorded, Replay, Span, Stamp, Tag, WallMillis,
-    identity::Printer,
-    policy::{Capacity, OnFull},
+    identity::{Printer, Scheme},
+    policy::{Capacity, FingerprintMode, Mode, OnFull},
 };
 use hapax_engine::{
     OnceError, Policies, Settings,
@@ -39,6 +39,36 @@ fn print(text: &str) -> Fingerprint {
 const A: Tag = Tag([1; 16]);
 const B: Tag = Tag([2; 16]);
 const NOW: Stamp = Stamp(0);
+
+/// Half of a print may do to recognise a retry. Which half is told by what is kept, and where nothing is, nobody digests anything.
+#[tokio::test(start_paused = true)]
+async fn a_part_of_a_print_is_asked_for_where_it_can_tell_something() {
+    let bytes = print("a");
+    let both = bytes.clone().and(Scheme::CANONICAL_V1, [7; 32]).unwrap();
+    let (raw, canonical, none) = (Scheme::RAW_V1, Scheme::CANONICAL_V1, Scheme(0));
+    let world = World::new();
+    let engine = world.engine();
+    let unasked = |_: &[Scheme]| panic!("there is nothing to compare it with");
+    assert!(call(&engine, "k0").at_hand(unasked).is_none());
+    for (key, kept, schemes) in [("k1", &bytes, [raw, none]), ("k2", &both, [raw, canonical])] {
+        assert!(pay(call(&engine, key).fingerprinted(kept.clone()), "v").await.is_ok());
+        let recognised = |part: Option<Fingerprint>| {
+            let at_hand = call(&engine, key).at_hand(|known| {
+                assert_eq!(known, schemes, "{key}");
+                part
+            });
+            at_hand.is_some()
+        };
+        assert!(recognised(Some(bytes.clone())) && !recognised(Some(print("b"))) && !recognised(None));
+    }
+    // What is not compared is not asked for, and in shadow mode nobody is stopped.
+    let off = world.engine_with(policy(|policy| policy.fingerprint.mode = FingerprintMode::Off));
+    assert!(pay(call(&off, "k3"), "v").await.is_ok());
+    assert!(call(&off, "k3").at_hand(unasked).is_some());
+    let shadow = world.engine_with(policy(|policy| policy.mode = Mode::Shadow));
+    assert!(pay(call(&shadow, "k4"), "v").await.is_ok());
+    assert!(call(&shadow, "k4").at_hand(unasked).is_none());
+}
 
 /// A retry of what this process knows costs the store nothing.
 #[tokio::test(start_paused = true)]

@@ -37,6 +37,11 @@ pub(super) fn all() -> Vec<Step> {
         Step { name: "build", about: "everything builds", action: Action::Call(build) },
         Step { name: "python", about: "clients that others wrote, for the tests", action: Action::Call(python) },
         Step { name: "tests", about: "all tests", action: Action::Call(tests) },
+        Step {
+            name: "core",
+            about: "the rules alone, as a library gets them: without what the program adds",
+            action: Action::Run(&[&["cargo", "test", "--quiet", "--package", "hapax-core", "--lib", "--tests"]]),
+        },
         Step { name: "sdk", about: "the Python package, the page and the API's document", action: Action::Call(sdk) },
         Step {
             name: "doc-tests",

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::finding::Finding;
 use crate::failure::Result;
 use crate::files::Sources;
-use crate::metadata::Metadata;
+use crate::metadata::{Kind, Metadata};
 use crate::process;
 
 const RULE: &str = "the core is pure (docs/adr/0001-pure-core.md)";
@@ -47,8 +47,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("zmij", "of serde_json: numbers to text"),
 ];
 
-/// Linked to only where a feature asks for it, and used for nothing but what is said here. What they link to themselves is not looked at: they could do
-/// I/O, and are not asked to.
+/// Linked to only where a feature asks for it. What they link to themselves is not looked at: they could do I/O, and are not asked to.
 const ON_REQUEST: &[OnRequest] = &[OnRequest {
     package: "ring",
     reason: "digests, on processors without instructions for them in half the time",
@@ -80,6 +79,17 @@ fn dependencies(sources: &Sources, metadata: &Metadata) -> Vec<Finding> {
     let linked = metadata.linked_with(core, |package| !on_request(&package.name)).into_iter();
     let foreign =
         linked.filter(|linked| !on_request(&linked.name) && ALLOWED.iter().all(|(name, _)| *name != linked.name));
+    let always = core
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind == Kind::Normal && !dependency.optional && on_request(&dependency.name));
+    let always = always.map(|dependency| Finding {
+        file: core.manifest.clone(),
+        line: sources.get(&core.manifest).map_or(1, |manifest| manifest.line_of(&dependency.name)),
+        what: format!("{CORE} always links to {}", dependency.name),
+        rule: RULE,
+        next: "make it optional, behind a feature that is not on by itself".to_owned(),
+    });
     foreign
         .map(|linked| Finding {
             file: core.manifest.clone(),
@@ -89,6 +99,7 @@ fn dependencies(sources: &Sources, metadata: &Metadata) -> Vec<Finding> {
             next: "drop it, or write its reason into ALLOWED in xtask/src/tidy/purity.rs if it cannot do I/O"
                 .to_owned(),
         })
+        .chain(always)
         .collect()
 }
 
@@ -113,11 +124,9 @@ fn words(sources: &Sources) -> Vec<Finding> {
     findings
 }
 
-/// Whether a path begins with this package.
+/// Whether this package is named, as a word of its own.
 fn names(code: &str, package: &str) -> bool {
-    let path = format!("{package}::");
-    let mut before = code.match_indices(&path).map(|(at, _)| &code[..at]);
-    before.any(|before| !before.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
+    code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == package)
 }
 
 /// Where the target is installed, the build itself shows that the core needs no operating system.
@@ -136,7 +145,7 @@ mod tests {
     use crate::metadata::Kind::Normal;
     use crate::metadata::made_up::{package, workspace};
 
-    fn third_party(name: &str, dependencies: &[(&str, crate::metadata::Kind)]) -> crate::metadata::Package {
+    fn third_party(name: &str, dependencies: &[(&str, Kind)]) -> crate::metadata::Package {
         let mut package = package(name, dependencies);
         package.source = Some("registry".to_owned());
         package
@@ -178,14 +187,20 @@ mod tests {
     /// It is linked to where a feature asks for it, with all that it brings, and used in one place for one thing.
     #[test]
     fn what_is_linked_on_request_is_named_in_one_file() {
-        let linked_to = |core: &[(&str, crate::metadata::Kind)]| {
+        let linked_to = |core: &[(&str, Kind)], optional: bool| {
             let ring = third_party("ring", &[("getrandom", Normal)]);
-            workspace(vec![package(CORE, core), ring, third_party("getrandom", &[])])
+            let mut core = package(CORE, core);
+            core.dependencies.iter_mut().for_each(|dependency| dependency.optional = optional);
+            workspace(vec![core, ring, third_party("getrandom", &[])])
         };
-        assert!(check(&Sources::default(), &linked_to(&[("ring", Normal)])).is_empty());
-        let too_much = check(&Sources::default(), &linked_to(&[("ring", Normal), ("getrandom", Normal)]));
-        assert_eq!(too_much.len(), 1, "{too_much:?}");
-        let text = "use ring::rand;\nlet name = String::new();\n";
+        assert!(check(&Sources::default(), &linked_to(&[("ring", Normal)], true)).is_empty());
+        for (dependencies, optional) in
+            [(&[("ring", Normal), ("getrandom", Normal)][..], true), (&[("ring", Normal)], false)]
+        {
+            let found = check(&Sources::default(), &linked_to(dependencies, optional));
+            assert_eq!(found.len(), 1, "{found:?}");
+        }
+        let text = "use ring as of_another;\nlet name = String::new();\n";
         let sources =
             Sources::made_of(&[("crates/hapax-core/src/sha.rs", text), ("crates/hapax-core/src/lease.rs", text)]);
         let found = check(&sources, &workspace(vec![]));

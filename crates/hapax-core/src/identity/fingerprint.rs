@@ -39,7 +39,7 @@ impl Scheme {
 /// The payload guard: up to four digests of one request, each under its own scheme.
 ///
 /// Two fingerprints match when any scheme that both carry has equal digests. So equal bytes match without
-/// canonicalising, and a record written by an older version still compares by the scheme it was written with.
+/// canonicalising where both carry the digest of the bytes, and a record written by an older version still compares by the scheme it was written with.
 ///
 /// Shared: it goes from the call to the command to the record, and most calls bring none.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -30,69 +30,71 @@ impl Sink for Vec<u8> {
     }
 }
 
+impl Sink for Sha256 {
+    fn pour(&mut self, bytes: &[u8]) {
+        self.update(bytes);
+    }
+}
+
+impl Sink for Hmac {
+    fn pour(&mut self, bytes: &[u8]) {
+        self.update(bytes);
+    }
+}
+
+/// What makes a digest of the bytes that were poured into it.
+pub(crate) trait Hasher: Sink {
+    fn digest(self) -> [u8; 32];
+}
+
+impl Hasher for Sha256 {
+    fn digest(self) -> [u8; 32] {
+        self.finish()
+    }
+}
+
+impl Hasher for Hmac {
+    fn digest(self) -> [u8; 32] {
+        self.finish()
+    }
+}
+
 /// SHA-256 over a domain tag and whatever `write` frames after it. Every use has its own tag, so that equal fields
 /// of two kinds of thing never meet in one digest.
-pub(crate) fn sha256(domain: &str, write: impl FnOnce(&mut Gathered<Sha256>)) -> [u8; 32] {
+pub(crate) fn tagged(domain: &str, write: impl FnOnce(&mut Gathered<Sha256>)) -> [u8; 32] {
     let mut gathered = Gathered::new(Sha256::new());
     gathered.frame(domain.as_bytes());
     write(&mut gathered);
     gathered.finish()
 }
 
-/// Takes in bytes, and makes a digest of them.
-pub(crate) trait Hash {
-    fn update(&mut self, bytes: &[u8]);
-    fn finish(self) -> [u8; 32];
-}
-
-impl Hash for Sha256 {
-    fn update(&mut self, bytes: &[u8]) {
-        self.update(bytes);
-    }
-
-    fn finish(self) -> [u8; 32] {
-        self.finish()
-    }
-}
-
-impl Hash for Hmac {
-    fn update(&mut self, bytes: &[u8]) {
-        self.update(bytes);
-    }
-
-    fn finish(self) -> [u8; 32] {
-        self.finish()
-    }
-}
-
 /// Enough for the id of most operations.
 const HELD: usize = 256;
 
 /// Frames are many and short; a hasher works by blocks. So they are gathered before it sees them.
-#[derive(Clone)]
 pub(crate) struct Gathered<H> {
     hash: H,
     held: [u8; HELD],
     len: usize,
 }
 
-impl<H: Hash> Gathered<H> {
+impl<H: Hasher> Gathered<H> {
     pub(crate) const fn new(hash: H) -> Self {
         Self { hash, held: [0; HELD], len: 0 }
     }
 
     fn flush(&mut self) {
-        self.hash.update(&self.held[..self.len]);
+        self.hash.pour(&self.held[..self.len]);
         self.len = 0;
     }
 
     pub(crate) fn finish(mut self) -> [u8; 32] {
         self.flush();
-        self.hash.finish()
+        self.hash.digest()
     }
 }
 
-impl<H: Hash> Sink for Gathered<H> {
+impl<H: Hasher> Sink for Gathered<H> {
     // Most of what is poured has a length that is known where this is called.
     #[inline]
     fn pour(&mut self, bytes: &[u8]) {
@@ -104,7 +106,7 @@ impl<H: Hash> Sink for Gathered<H> {
                 room.copy_from_slice(bytes);
                 self.len += bytes.len();
             }
-            None => self.hash.update(bytes),
+            None => self.hash.pour(bytes),
         }
     }
 }

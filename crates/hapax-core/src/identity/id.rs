@@ -31,13 +31,13 @@ impl Id {
     /// allocated on the way.
     #[must_use]
     pub fn operation(surface: &Surface, scope: &Scope, key: &Key) -> Self {
-        Self(frame::sha256("hapax.operation.v1", |hash| operation(hash, surface, scope, key)))
+        Self(frame::tagged("hapax.operation.v1", |hash| operation(hash, surface, scope, key)))
     }
 
     /// The id of a record of another kind (a group, a task, a memo): its domain and parts, encoded the same way.
     #[must_use]
     pub fn derived(domain: &str, parts: &[&[u8]]) -> Self {
-        Self(frame::sha256("hapax.derived.v1", |hash| derived(hash, domain, parts)))
+        Self(frame::tagged("hapax.derived.v1", |hash| derived(hash, domain, parts)))
     }
 
     /// The bytes, for stores.

@@ -135,7 +135,7 @@ impl Key {
     /// serialised anew is the same intent. Two intents that look alike are one; retention says for how long.
     #[must_use]
     pub fn automatic(print: &Fingerprint) -> Self {
-        // Raw comes first in every fingerprint; what follows it forgives spelling.
+        // What forgives most stands last: the canonical form or the parts, where there is one, else the bytes.
         let fields = print.digests().last().map(|(scheme, digest)| (scheme.0.to_le_bytes(), digest));
         match fields {
             Some((scheme, digest)) => native::named("automatic", 1, &[("scheme", &scheme), ("digest", digest)]),

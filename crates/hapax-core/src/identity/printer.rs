@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::canonical;
 use super::fingerprint::{Fingerprint, Scheme};
-use super::frame::{Gathered, Hash, Sink};
+use super::frame::{Gathered, Hasher, Sink};
 use super::secret::Secret;
 use crate::sha::{Hmac, Sha256};
 
@@ -92,24 +92,25 @@ impl Printer {
 pub(crate) type Digester = Gathered<Either>;
 
 /// SHA-256 or HMAC, whichever the printer uses.
-#[derive(Clone)]
 pub(crate) enum Either {
     Plain(Sha256),
     Keyed(Hmac),
 }
 
-impl Hash for Either {
-    fn update(&mut self, bytes: &[u8]) {
+impl Sink for Either {
+    fn pour(&mut self, bytes: &[u8]) {
         match self {
-            Self::Plain(hash) => hash.update(bytes),
-            Self::Keyed(mac) => mac.update(bytes),
+            Self::Plain(hash) => hash.pour(bytes),
+            Self::Keyed(mac) => mac.pour(bytes),
         }
     }
+}
 
-    fn finish(self) -> [u8; 32] {
+impl Hasher for Either {
+    fn digest(self) -> [u8; 32] {
         match self {
-            Self::Plain(hash) => hash.finish(),
-            Self::Keyed(mac) => mac.finish(),
+            Self::Plain(hash) => hash.digest(),
+            Self::Keyed(mac) => mac.digest(),
         }
     }
 }

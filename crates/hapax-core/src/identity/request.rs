@@ -88,7 +88,7 @@ impl<'a> RequestPrint<'a> {
     /// The digest that costs least: of the bytes as they came. By it a retry that was sent as it was before is recognised;
     /// what is not may still match by the [`RequestPrint::whole`] print. `None` where the bytes are not compared.
     ///
-    /// The print that it is compared with has the schemes `known`. Without that of the bytes, it was taken of a body in
+    /// The print that it is compared with has the schemes `known` (0 is none). Without that of the bytes, it was taken of a body in
     /// canonical form, and the same bytes have the same digest as such.
     #[must_use]
     pub fn as_sent(&self, known: &[Scheme], printer: &Printer) -> Option<Fingerprint> {
@@ -126,7 +126,7 @@ impl<'a> RequestPrint<'a> {
     fn print_json(&self, printer: &Printer, media: &Media, raw: impl FnOnce() -> Fingerprint) -> Fingerprint {
         let Some(selection) = self.selected() else {
             return match canonical::to_vec(self.body) {
-                // What else the bytes could tell, this one tells.
+                // These are its bytes as well: a second digest would say nothing more.
                 Some(text) if text == self.body => self.canonical_print(printer, media, &text),
                 Some(text) => printer.add(raw(), Scheme::CANONICAL_V1, |hash| self.canonical(hash, media, &text)),
                 None => raw(),

@@ -25,13 +25,13 @@ impl Tag {
     /// All records of a surface.
     #[must_use]
     pub fn surface(surface: &Surface) -> Self {
-        Self::cut(frame::sha256("hapax.tag.surface.v1", |hash| hash.frame(surface.as_str().as_bytes())))
+        Self::cut(frame::tagged("hapax.tag.surface.v1", |hash| hash.frame(surface.as_str().as_bytes())))
     }
 
     /// One tenant's records on a surface. The tenant alone is not counted: every quota belongs to a surface.
     #[must_use]
     pub fn tenant(surface: &Surface, tenant: &Tenant) -> Self {
-        Self::cut(frame::sha256("hapax.tag.tenant.v1", |hash| {
+        Self::cut(frame::tagged("hapax.tag.tenant.v1", |hash| {
             hash.frame(surface.as_str().as_bytes());
             hash.frame(tenant.as_str().as_bytes());
         }))

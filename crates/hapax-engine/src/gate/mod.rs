@@ -102,7 +102,7 @@ impl Gate {
         self.shard(id).look_up(id, print, now, || self.here())
     }
 
-    /// How the print of the request was made whose answer is kept, if one is. What is told here may be old by the time it is told.
+    /// How the print of the request was made whose answer is kept, if one is; 0 is none. What is told here may be old by the time it is told.
     #[must_use]
     pub fn schemes(&self, id: &Id) -> Option<[Scheme; 2]> {
         self.shard(id).schemes(id)

@@ -59,11 +59,11 @@ impl Forwarder {
 
 /// The line, and where in it the address stands.
 fn forwarded(address: IpAddr, proto: &str, host: Option<&HeaderValue>) -> (Bytes, Range<usize>) {
-    let plain = |host: &&HeaderValue| {
-        host.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(byte))
-    };
-    let host = host.filter(plain);
-    let mut line = String::with_capacity(96 + host.map_or(0, HeaderValue::len));
+    // Of an address of version 6 the longest text, and what stands around it and the host.
+    const AROUND: usize = 96;
+    let plain = |host: &&str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte));
+    let host = host.and_then(|host| host.to_str().ok()).filter(plain);
+    let mut line = String::with_capacity(AROUND + host.map_or(0, str::len));
     line.push_str("for=");
     let said = match address {
         IpAddr::V4(address) => {
@@ -78,7 +78,7 @@ fn forwarded(address: IpAddr, proto: &str, host: Option<&HeaderValue>) -> (Bytes
     };
     line.push_str(";proto=");
     line.push_str(proto);
-    if let Some(host) = host.and_then(|host| host.to_str().ok()) {
+    if let Some(host) = host {
         line.push_str(";host=\"");
         line.push_str(host);
         line.push('"');
@@ -185,10 +185,18 @@ mod tests {
         let mut headers = HeaderMap::new();
         Forwarder::default().trace(&mut headers, peer("[::ffff:192.0.2.7]:1"), None);
         assert_eq!(headers[FOR], "192.0.2.7");
+        assert_eq!(headers[header::FORWARDED], "for=192.0.2.7;proto=http");
         headers.clear();
         Forwarder::default().trace(&mut headers, peer("[2001:db8::1]:1"), Some(&HeaderValue::from_static("a b")));
         assert_eq!(headers[FOR], "2001:db8::1");
         assert_eq!(headers[header::FORWARDED], "for=\"[2001:db8::1]\";proto=http");
+        // Behind what a trusted one has said, in as many lines as it likes.
+        headers.append(FOR, HeaderValue::from_static("1.2.3.4"));
+        let forwarder = Forwarder { trusted: Networks::parse(&["2001:db8::/32"]).unwrap(), ..Forwarder::default() };
+        forwarder.trace(&mut headers, peer("[2001:db8::2]:1"), None);
+        assert_eq!(headers[FOR], "2001:db8::1, 1.2.3.4, 2001:db8::2");
+        let both = "for=\"[2001:db8::1]\";proto=http, for=\"[2001:db8::2]\";proto=http";
+        assert_eq!(headers[header::FORWARDED], both);
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hapax_core::{
     Anchor, Fingerprint, Honoured, Id, Millis, Verdict,
-    identity::{Key, RequestPrint},
+    identity::{Key, RequestPrint, Scheme},
 };
 use hapax_engine::{
     Begun, Call, Carrier, Decision, EngineError, KeyKind, Place, Provider, Providers, Replayed, Ticket, Unprotected,
@@ -109,13 +109,11 @@ impl Asking {
         // Mostly a duplicate is the same bytes again. Then its answer is at hand, and the canonical form is not needed.
         let printer = guard.inner.engine.printer();
         let mut as_sent = None;
-        let mut at_hand = None;
-        if print.is_none() {
-            at_hand = call.at_hand(|known| {
-                as_sent = request.as_sent(known, printer);
-                as_sent.clone()
-            });
-        }
+        let recognised = |known: &[Scheme]| {
+            as_sent = request.as_sent(known, printer);
+            as_sent.clone()
+        };
+        let at_hand = if print.is_none() { call.at_hand(recognised) } else { None };
         if at_hand.is_none() {
             call = call.fingerprinted(print.unwrap_or_else(|| request.whole(as_sent, printer)));
         }

@@ -7,7 +7,7 @@ use crate::identity::key::Key;
 /// A native recipe of any name over labelled fields; the order of the fields counts.
 #[must_use]
 pub fn named(name: &str, version: u32, fields: &[(&str, &[u8])]) -> Key {
-    let digest = frame::sha256("hapax.recipe.v1", |hash| encode(hash, name, version, fields));
+    let digest = frame::tagged("hapax.recipe.v1", |hash| encode(hash, name, version, fields));
     Key::made(data_encoding::HEXLOWER.encode(&digest))
 }
 
