@@ -2,7 +2,7 @@
 //! not like.
 //!
 //! On Linux it takes the place of `malloc`, which the standard library asks without an alignment wherever the usual one will do. As a
-//! [`GlobalAlloc`](std::alloc::GlobalAlloc) it would be asked with one each time, takes a longer way then for whatever is not a power of two, and
+//! [`GlobalAlloc`](std::alloc::GlobalAlloc) it would be asked with one each time, takes a longer way then for much that is not a power of two, and
 //! has it freed on a longer way, too.
 
 /// Names it once: what nobody names, the linker leaves out.

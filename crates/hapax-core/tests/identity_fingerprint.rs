@@ -108,7 +108,7 @@ fn order<'a>(content_type: &'a str, body: &'a [u8]) -> RequestPrint<'a> {
     RequestPrint::new("POST", "/v1/orders").content_type(content_type).body(body)
 }
 
-/// Most clients send JSON that is in canonical form already. To digest the same bytes twice is most of what a fingerprint costs.
+/// JSON without spaces, its members in order, is in canonical form already. To digest the same bytes twice is most of what a fingerprint costs.
 #[test]
 fn a_body_in_canonical_form_has_one_digest() {
     let (compact, spaced) = (&br#"{"a":1,"b":[1,"x"]}"#[..], &b"{ \"b\": [1, \"x\"],\n\"a\": 1 }"[..]);

@@ -86,7 +86,7 @@ fn forwarded(address: IpAddr, proto: &str, host: Option<&HeaderValue>) -> (Bytes
     (line.into(), said)
 }
 
-/// As it shows itself, in a tenth of the time: each request says it.
+/// As it shows itself, without what can show anything in any format: each request says it.
 fn push_v4(line: &mut String, address: Ipv4Addr) {
     let digit = |number: u8| char::from(b'0' + number % 10);
     for (place, octet) in address.octets().into_iter().enumerate() {
