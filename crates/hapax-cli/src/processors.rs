@@ -5,7 +5,7 @@
 //! third of the time. So each keeps to one of its own, where there is one for each. A process with fewer threads than processors does
 //! not know better than the system which of these are free.
 //!
-//! Before one of them goes to sleep it gives way, once. Who waits for that processor, a client or the ledger's writer, mostly has
+//! Before one of them goes to sleep it mostly gives way, once. Who waits for that processor, a client or the ledger's writer, mostly has
 //! something for it right after that, and to be woken for each such thing takes longer than to do it.
 //!
 //! Somebody who computes gives nothing back, though, and keeps the processor for milliseconds. Beside such a one a thread is better off
@@ -47,7 +47,10 @@ impl Serving {
             let mut builder = Builder::new_multi_thread();
             builder.worker_threads(1).thread_name("hapax-serving").enable_all();
             linux::keep(&mut builder, allowed, move || Some(processor));
-            builder.build()
+            let runtime = builder.build()?;
+            runtime.spawn(hapax_ledger::deliver());
+            runtime.spawn(linux::tick());
+            Ok(runtime)
         };
         Ok(Self(processors.into_iter().map(one).collect::<io::Result<_>>()?))
     }
@@ -81,7 +84,7 @@ pub(crate) fn spread(_: &mut Builder) {}
 #[cfg(target_os = "linux")]
 mod linux {
     use std::{
-        cell::RefCell,
+        cell::{Cell, RefCell},
         time::{Duration, Instant},
     };
 
@@ -119,6 +122,14 @@ mod linux {
         });
     }
 
+    /// A timer that is set for earlier than any other wakes the runtime by a system call, even if it is set by the runtime's only thread, which is awake. The usual
+    /// ones, in which a client, an upstream or a lease runs out of time, are for later than this one.
+    pub(super) async fn tick() {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
     /// Whoever works in turns is done by then. Whoever computes is not.
     const SHORT: Duration = Duration::from_millis(2);
     /// A processor is crowded once it was kept from its thread so often in a row; each time that it was not takes an eighth of one
@@ -127,8 +138,14 @@ mod linux {
     const LONG_WAIT: u32 = 8;
     /// How long the system has its way with a thread whose processor is crowded.
     const ELSEWHERE: Duration = Duration::from_secs(5);
+    const FEW: usize = 16;
+    /// So often it gives way all the same, as it would not notice that its processor is crowded.
+    const LOOKS_EVERY: u32 = 8;
 
-    thread_local!(static PLACE: RefCell<Place> = const { RefCell::new(Place::New) });
+    thread_local! {
+        static PLACE: RefCell<Place> = const { RefCell::new(Place::New) };
+        static SLEEPS: Cell<u32> = const { Cell::new(0) };
+    }
 
     #[derive(Debug)]
     enum Place {
@@ -147,14 +164,14 @@ mod linux {
     }
 
     impl Place {
-        /// `give_way` says how long that took.
+        /// `give_way` says how long that took, if it was done.
         fn before_sleep(
             &mut self,
             now: Instant,
             allowed: &CpuSet,
             own: impl FnOnce() -> Option<CpuSet>,
             go_to: impl FnOnce(&CpuSet),
-            give_way: impl FnOnce() -> Duration,
+            give_way: impl FnOnce() -> Option<Duration>,
         ) {
             match self {
                 Self::Any => {}
@@ -162,7 +179,8 @@ mod linux {
                 Self::Left { since, .. } if now.saturating_duration_since(*since) < ELSEWHERE => {}
                 Self::Left { place, .. } => *self = Self::kept(*place, go_to),
                 Self::Own { place, crowding } => {
-                    *crowding = after(*crowding, give_way());
+                    let Some(waited) = give_way() else { return };
+                    *crowding = after(*crowding, waited);
                     if *crowding >= MOST_CROWDING {
                         go_to(allowed);
                         *self = Self::Left { place: *place, since: now };
@@ -182,10 +200,19 @@ mod linux {
         Instant::now()
     }
 
-    fn give_way() -> Duration {
-        let since = now();
-        std::thread::yield_now();
-        since.elapsed()
+    fn give_way() -> Option<Duration> {
+        let sleeps = SLEEPS.replace(SLEEPS.get().wrapping_add(1));
+        gives_way(hapax_ledger::awaited_here(), sleeps).then(|| {
+            let since = now();
+            std::thread::yield_now();
+            since.elapsed()
+        })
+    }
+
+    /// Whoever gives way comes after all others, and these go first for a while, each time that they have something to do. A thread on which a few wait for the ledger is
+    /// better off asleep: it is woken for all of them at once, and soon. With many there is enough to do when its turn comes, whenever that is.
+    const fn gives_way(awaited: usize, sleeps: u32) -> bool {
+        awaited == 0 || awaited > FEW || sleeps.is_multiple_of(LOOKS_EVERY)
     }
 
     fn after(crowding: u32, waited: Duration) -> u32 {
@@ -223,7 +250,7 @@ mod linux {
             fn sleeps(&mut self, after: Duration, own: Option<CpuSet>, waited: Duration) {
                 let went = &mut self.went;
                 let go_to = |places: &CpuSet| went.push(*places);
-                self.place.before_sleep(self.start + after, &all(), || own, go_to, || waited);
+                self.place.before_sleep(self.start + after, &all(), || own, go_to, || Some(waited));
             }
         }
 
@@ -243,6 +270,21 @@ mod linux {
             // What was before is forgotten.
             (0..7).for_each(|_| thread.sleeps(ELSEWHERE, None, 2 * SHORT));
             assert_eq!(thread.went.len(), 3);
+        }
+
+        #[test]
+        fn who_waits_for_a_few_sleeps_at_once_but_looks_now_and_then() {
+            assert!((0..8).all(|sleeps| gives_way(0, sleeps)));
+            assert!((0..8).all(|sleeps| gives_way(FEW + 1, sleeps)));
+            assert_eq!((0..80).filter(|sleeps| gives_way(1, *sleeps)).count(), 10);
+            assert_eq!((0..80).filter(|sleeps| gives_way(FEW, *sleeps)).count(), 10);
+        }
+
+        #[test]
+        fn who_does_not_give_way_learns_nothing() {
+            let mut crowding = Place::Own { place: one(1), crowding: LONG_WAIT };
+            crowding.before_sleep(now(), &all(), || None, |_| unreachable!("it stays"), || None);
+            assert!(matches!(crowding, Place::Own { crowding: LONG_WAIT, .. }));
         }
 
         #[test]

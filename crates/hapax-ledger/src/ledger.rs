@@ -15,7 +15,6 @@ use hapax_store::{
     Swap, Usage, Watch,
 };
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
 
 use crate::{
     append::{Appender, Failed, Start},
@@ -29,6 +28,7 @@ use crate::{
     frame::HEADER,
     index::{Live, PASSED_ON},
     keeper::Keeper,
+    letterbox::Caller,
     lock,
     log::is_full,
     options::Options,
@@ -233,8 +233,8 @@ impl Ledger {
                 return Err(shared.unsupported(format!("more than {} list entries", Envelope::MOST_ENTRIES)));
             }
         }
-        let (reply, answer) = oneshot::channel();
-        let request = Request::Swap(SwapRequest { key, id, expected, next, reply });
+        let (caller, answer) = Caller::here();
+        let request = Request::Swap(SwapRequest { key, id, expected, next, caller });
         if shared.queue.push(request).await.is_err() {
             shared.healthy()?;
             return Err(shared.unavailable("it was closed"));

@@ -28,6 +28,7 @@ mod index;
 mod journal;
 mod keeper;
 mod ledger;
+mod letterbox;
 mod lock;
 mod log;
 mod meta;
@@ -61,6 +62,7 @@ pub use check::{Damage, Report, check};
 pub use clock::{Clock, SinceBoot, SystemClock};
 pub use error::OpenError;
 pub use ledger::{Ledger, Status};
+pub use letterbox::{awaited_here, deliver};
 pub use options::Options;
 #[doc(hidden)]
 pub use raw::RawLog;

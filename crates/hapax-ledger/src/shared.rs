@@ -12,13 +12,13 @@ use std::{
 use bytes::Bytes;
 use hapax_core::{Id, Millis, Stamp, Version};
 use hapax_store::{Envelope, Snapshot, StoreError};
-use tokio::sync::oneshot;
 
 use crate::{
     bodies::Bodies,
     clock::StoreTime,
     entry::{Entry, What},
     index::{Index, Live, Spent},
+    letterbox::Caller,
     log::Log,
     poison::Poison,
     queue::Queue,
@@ -68,7 +68,7 @@ pub(crate) struct SwapRequest {
     pub(crate) expected: Version,
     /// `None`: to be removed.
     pub(crate) next: Option<Arc<Live>>,
-    pub(crate) reply: oneshot::Sender<Reply>,
+    pub(crate) caller: Caller,
 }
 
 #[derive(Debug)]

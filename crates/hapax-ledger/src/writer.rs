@@ -10,13 +10,13 @@ use foldhash::fast::RandomState;
 use hapax_core::{Stamp, Version};
 use hapax_store::StoreError;
 use hashbrown::HashMap;
-use tokio::sync::oneshot;
 
 use crate::{
     append::{Appender, Failed, Start},
     clock::KEPT_WITHIN,
     entry::{self, REMOVAL_BYTES},
     index::{PASSED_ON, Spent, Update},
+    letterbox::{Caller, Post},
     log::is_full,
     pace::{Company, Pace},
     scarcity::Scarcity,
@@ -44,7 +44,8 @@ pub(crate) struct Writer {
     overlay: HashMap<Key, Version, RandomState>,
     written: Vec<Written>,
     shown: Vec<Shown>,
-    conflicts: Vec<oneshot::Sender<Reply>>,
+    conflicts: Vec<Caller>,
+    post: Post,
     moved: Vec<Moved>,
     slices: Vec<Slice>,
     unmarked: bool,
@@ -56,13 +57,13 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 struct Written {
     update: Update,
-    reply: oneshot::Sender<Reply>,
+    caller: Caller,
 }
 
 /// Seen by everybody; its caller is to be told.
 #[derive(Debug)]
 struct Shown {
-    reply: oneshot::Sender<Reply>,
+    caller: Caller,
     key: Key,
     version: Version,
     spent: Spent,
@@ -89,6 +90,7 @@ impl Writer {
             written: Vec::new(),
             shown: Vec::with_capacity(SHOWN_AT_ONCE),
             conflicts: Vec::new(),
+            post: Post::default(),
             moved: Vec::new(),
             slices: Vec::new(),
             unmarked: false,
@@ -230,9 +232,9 @@ impl Writer {
         let error = self.shared.unavailable(why);
         self.errands.clear();
         self.slices.clear();
-        let waiting = self.waiting.drain(..).map(|swap| swap.reply);
-        for reply in waiting.chain(self.conflicts.drain(..)) {
-            let _ = reply.send(Reply::Failed(error.clone()));
+        let waiting = self.waiting.drain(..).map(|swap| swap.caller);
+        for caller in waiting.chain(self.conflicts.drain(..)) {
+            caller.tell(Reply::Failed(error.clone()));
         }
         true
     }
@@ -244,7 +246,7 @@ impl Writer {
             None => self.shared.index.version(swap.key),
         };
         if current != swap.expected {
-            self.conflicts.push(swap.reply);
+            self.conflicts.push(swap.caller);
             return None;
         }
         let size = swap.next.as_ref().map_or(REMOVAL_BYTES, |record| entry::size_of(&record.envelope));
@@ -252,7 +254,7 @@ impl Writer {
             match self.appender.start(size) {
                 Ok(Start::Ready) => *started = true,
                 Ok(Start::NoRoom) => {
-                    let _ = swap.reply.send(Reply::Failed(self.full()));
+                    swap.caller.tell(Reply::Failed(self.full()));
                     return None;
                 }
                 Err(error) => {
@@ -272,15 +274,15 @@ impl Writer {
             None => false,
         };
         if !at_work && waits {
-            let _ = swap.reply.send(Reply::Failed(self.full()));
+            swap.caller.tell(Reply::Failed(self.full()));
             return None;
         }
         let version = Version(self.appender.version());
         if version.0 > MOST_VERSION {
-            let _ = swap.reply.send(Reply::Failed(self.shared.unavailable("it has run out of versions")));
+            swap.caller.tell(Reply::Failed(self.shared.unavailable("it has run out of versions")));
             return None;
         }
-        let SwapRequest { key, id, next, reply, .. } = swap;
+        let SwapRequest { key, id, next, caller, .. } = swap;
         let update = match next {
             Some(mut record) => {
                 let written = Arc::make_mut(&mut record);
@@ -296,7 +298,7 @@ impl Writer {
             }
         };
         self.overlay.insert(key, version);
-        self.written.push(Written { update, reply });
+        self.written.push(Written { update, caller });
         None
     }
 
@@ -355,13 +357,13 @@ impl Writer {
         while written.len() > 0 {
             let mut journal = self.appender.active().journal.lock();
             let mut books = shared.index.books();
-            for Written { update, reply } in written.by_ref().take(SHOWN_AT_ONCE) {
+            for Written { update, caller } in written.by_ref().take(SHOWN_AT_ONCE) {
                 let (key, version) = (update.entrant.slot.key(), update.entrant.slot.version());
                 if let Some(journal) = journal.as_mut() {
                     journal.add(update.entrant);
                 }
                 let spent = shared.index.apply(&mut books, update, shared.memory);
-                self.shown.push(Shown { reply, key, version, spent });
+                self.shown.push(Shown { caller, key, version, spent });
             }
             drop(books);
             drop(journal);
@@ -369,12 +371,13 @@ impl Writer {
             if let Some(last) = self.shown.last() {
                 shared.visible.store(last.version.0, Ordering::Release);
             }
-            for Shown { reply, key, version, spent } in self.shown.drain(..) {
+            for Shown { caller, key, version, spent } in self.shown.drain(..) {
                 shared.watchers.wake(key);
-                let _ = reply.send(Reply::Swapped { version, stamp, spent });
+                self.post.add(caller, Reply::Swapped { version, stamp, spent });
             }
         }
         drop(written);
+        self.post.deliver();
         if !self.moved.is_empty() {
             let mut journal = self.appender.active().journal.lock();
             let mut books = shared.index.books();
@@ -386,8 +389,8 @@ impl Writer {
                 }
             }
         }
-        for reply in self.conflicts.drain(..) {
-            let _ = reply.send(Reply::Conflict);
+        for caller in self.conflicts.drain(..) {
+            caller.tell(Reply::Conflict);
         }
         for slice in self.slices.drain(..) {
             let _ = slice.done.try_send(());
@@ -403,11 +406,11 @@ impl Writer {
             // Half a frame that was never synced is no frame. The next one takes its place.
             let full = self.full();
             for written in self.written.drain(..) {
-                let _ = written.reply.send(Reply::Failed(full.clone()));
+                written.caller.tell(Reply::Failed(full.clone()));
             }
             // They may have lost against one of those.
-            for reply in self.conflicts.drain(..) {
-                let _ = reply.send(Reply::Failed(full.clone()));
+            for caller in self.conflicts.drain(..) {
+                caller.tell(Reply::Failed(full.clone()));
             }
             return;
         }
@@ -418,10 +421,10 @@ impl Writer {
         self.shared.poison(why.clone());
         for written in self.written.drain(..) {
             let error = StoreError::Unknown { store: self.shared.name.clone(), reason: why.clone() };
-            let _ = written.reply.send(Reply::Failed(error));
+            written.caller.tell(Reply::Failed(error));
         }
-        for reply in self.conflicts.drain(..) {
-            let _ = reply.send(Reply::Failed(self.shared.unavailable(why.clone())));
+        for caller in self.conflicts.drain(..) {
+            caller.tell(Reply::Failed(self.shared.unavailable(why.clone())));
         }
     }
 
