@@ -48,7 +48,7 @@ impl Serving {
             builder.worker_threads(1).thread_name("hapax-serving").enable_all();
             linux::keep(&mut builder, allowed, move || Some(processor));
             let runtime = builder.build()?;
-            runtime.spawn(hapax_ledger::deliver());
+            runtime.spawn(hapax::ledger::deliver());
             runtime.spawn(linux::tick());
             Ok(runtime)
         };
@@ -138,8 +138,9 @@ mod linux {
     const LONG_WAIT: u32 = 8;
     /// How long the system has its way with a thread whose processor is crowded.
     const ELSEWHERE: Duration = Duration::from_secs(5);
+    /// Up to so many make a thread better off asleep.
     const FEW: usize = 16;
-    /// So often it gives way all the same, as it would not notice that its processor is crowded.
+    /// So often it gives way all the same: else it would not notice that its processor is crowded.
     const LOOKS_EVERY: u32 = 8;
 
     thread_local! {
@@ -202,7 +203,7 @@ mod linux {
 
     fn give_way() -> Option<Duration> {
         let sleeps = SLEEPS.replace(SLEEPS.get().wrapping_add(1));
-        gives_way(hapax_ledger::awaited_here(), sleeps).then(|| {
+        gives_way(hapax::ledger::awaited_here(), sleeps).then(|| {
             let since = now();
             std::thread::yield_now();
             since.elapsed()

@@ -4,7 +4,7 @@
 //! to a processor, often the writer's own: it finds one answer, works on it and sleeps again before the writer comes to the next one. So their
 //! answers are put into the thread's letterbox, all of a batch at once, and whoever looks after that is woken once.
 //!
-//! It only makes a difference to when: where nobody looks after a letterbox, or not any more, each caller is told by itself.
+//! Where nobody looks after a letterbox, or not any more, each caller is told by itself.
 
 use std::{
     cell::RefCell,
@@ -33,8 +33,8 @@ struct Letterbox {
 #[derive(Debug, Default)]
 struct Inside {
     letters: Vec<Letter>,
-    /// Asleep, and on which processor that was.
-    carrier: Option<(Waker, usize)>,
+    /// Whom to wake, and on which processor that one fell asleep.
+    sleeper: Option<(Waker, usize)>,
     gone: bool,
 }
 
@@ -77,8 +77,11 @@ impl Caller {
 
     /// By itself, and at once.
     pub(crate) fn tell(self, reply: Reply) {
+        let Self { to, at } = self;
+        // Who is told may look at once.
+        drop(at);
         // Whoever has left does not want to know.
-        let _ = self.to.send(reply);
+        let _ = to.send(reply);
     }
 }
 
@@ -103,13 +106,13 @@ impl Post {
     }
 
     /// All have theirs before anybody is woken, and who sleeps on this processor is woken last: that one may take it over.
-    pub(crate) fn deliver(&mut self) {
+    pub(crate) fn send(&mut self) {
         let here = this_processor();
         let mut last = Vec::new();
         for (letterbox, letters) in self.0.drain(..) {
             match letterbox.put(letters) {
-                Some((carrier, processor)) if processor != here => carrier.wake(),
-                Some((carrier, _)) => last.push(carrier),
+                Some((sleeper, processor)) if processor != here => sleeper.wake(),
+                Some((sleeper, _)) => last.push(sleeper),
                 None => {}
             }
         }
@@ -127,13 +130,13 @@ impl Letterbox {
             return None;
         }
         inside.letters.extend(letters);
-        inside.carrier.take()
+        inside.sleeper.take()
     }
 
     fn poll_taken(&self, cx: &Context<'_>, into: &mut Vec<Letter>) -> Poll<()> {
         let mut inside = self.inside.lock();
         if inside.letters.is_empty() {
-            inside.carrier = Some((cx.waker().clone(), this_processor()));
+            inside.sleeper = Some((cx.waker().clone(), this_processor()));
             return Poll::Pending;
         }
         std::mem::swap(&mut inside.letters, into);
@@ -157,16 +160,23 @@ impl Carrier {
 
 impl Drop for Carrier {
     fn drop(&mut self) {
+        // Who calls from now on is told by itself. As a thread ends, nobody does.
+        let _ending = HERE.try_with(|here| {
+            here.borrow_mut().take_if(|here| Arc::ptr_eq(here, &self.0));
+        });
         let mut inside = self.0.inside.lock();
         inside.gone = true;
-        let left = std::mem::take(&mut inside.letters);
+        let (left, sleeper) = (std::mem::take(&mut inside.letters), inside.sleeper.take());
         drop(inside);
+        drop(sleeper);
         left.into_iter().for_each(Letter::hand_over);
     }
 }
 
-/// Hands out, on the thread that this runs on, what the writers of ledgers have for callers there: all of a batch at once. For a runtime of one thread, and for as
-/// long as that lives. Where several threads share their work, each caller is better told by itself.
+/// Hands out, on the thread that this runs on, what the writers of ledgers have for callers there: all of a batch at once. For a runtime of several threads that
+/// has one, and for as long as that lives. Whoever keeps that thread busy until a ledger answers, or leaves it to another executor meanwhile, waits for ever: nobody
+/// hands anything out there then. Where several threads share their work, each caller is better told by itself.
+#[doc(hidden)]
 pub async fn deliver() {
     let carrier = Carrier(Arc::default());
     let mut letters = Vec::new();
@@ -178,6 +188,7 @@ pub async fn deliver() {
 }
 
 /// How many callers on this thread wait for the writer of a ledger.
+#[doc(hidden)]
 #[must_use]
 pub fn awaited_here() -> usize {
     HERE.with_borrow(|here| here.as_ref().map_or(0, |letterbox| letterbox.awaited.load(Ordering::Relaxed)))
@@ -232,7 +243,7 @@ mod tests {
             callers.into_iter().for_each(|caller| post.add(caller, Reply::Conflict));
             assert_eq!(woken.times(), batch - 1, "not before all are together");
             assert!(!answers.iter_mut().any(is_told));
-            post.deliver();
+            post.send();
             assert_eq!(woken.times(), batch);
             assert!(carrier.as_mut().poll(&mut cx).is_pending());
             assert!(answers.iter_mut().all(is_told));
@@ -258,15 +269,15 @@ mod tests {
         let [(first, mut told_first), (second, mut told_second), (third, mut told_third)] =
             [Caller::here(), Caller::here(), Caller::here()];
         post.add(first, Reply::Conflict);
-        post.deliver();
+        post.send();
         post.add(second, Reply::Conflict);
         assert!(!is_told(&mut told_first));
         drop(carrier);
         assert!(is_told(&mut told_first), "what lay there is handed over");
-        post.deliver();
+        post.send();
         assert!(is_told(&mut told_second), "what comes later is as well");
         post.add(third, Reply::Conflict);
-        post.deliver();
+        post.send();
         assert!(is_told(&mut told_third));
     }
 

@@ -28,9 +28,8 @@ use crate::{
 /// After so long without work, a mark is written behind the last frame.
 const IDLE: Duration = Duration::from_millis(50);
 const ASLEEP: Duration = Duration::from_secs(1);
-/// How many changes are shown before their callers are told, and others get a chance to look at the books. A large batch
-/// is so handed out in parts: the first callers are at their next step while the last are still being shown, and neither
-/// the writer nor they wait for the other to be done with all of them.
+/// How many changes are shown before others get a chance to look at the books. A large batch is so shown in parts, and callers without a
+/// letterbox are told in parts too: the first are at their next step while the last are still being shown.
 const SHOWN_AT_ONCE: usize = 16;
 
 #[derive(Debug)]
@@ -377,7 +376,10 @@ impl Writer {
             }
         }
         drop(written);
-        self.post.deliver();
+        for caller in self.conflicts.drain(..) {
+            self.post.add(caller, Reply::Conflict);
+        }
+        self.post.send();
         if !self.moved.is_empty() {
             let mut journal = self.appender.active().journal.lock();
             let mut books = shared.index.books();
@@ -388,9 +390,6 @@ impl Writer {
                     journal.add(entrant);
                 }
             }
-        }
-        for caller in self.conflicts.drain(..) {
-            caller.tell(Reply::Conflict);
         }
         for slice in self.slices.drain(..) {
             let _ = slice.done.try_send(());

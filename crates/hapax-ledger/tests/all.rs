@@ -16,6 +16,7 @@ mod full_disk;
 mod golden;
 mod killed;
 mod model;
+mod one_thread;
 mod passed_over;
 mod real_disk;
 mod schedule_support;
