@@ -36,7 +36,7 @@ fn callers(runtime: &Runtime, ledger: &Arc<Ledger>, first: u64) -> Vec<JoinHandl
             let (id, mut version) = (id(caller), Version(0));
             for number in 0..WRITES {
                 let swap = ledger.swap(&id, version, Some(envelope(number.to_be_bytes())));
-                let swapped = timeout(Duration::from_secs(60), swap).await.expect("nobody told it").unwrap();
+                let swapped = timeout(Duration::from_secs(20), swap).await.expect("nobody told it").unwrap();
                 let Swap::Swapped { version: next, .. } = swapped else { panic!("{swapped:?}") };
                 version = next;
             }
