@@ -15,7 +15,7 @@ use tokio::{
 };
 
 const CALLERS: u64 = 50;
-const WRITES: u64 = 200;
+const WRITES: u64 = 1_000;
 const ALL: u64 = CALLERS * WRITES;
 
 fn of_one_thread() -> Runtime {
@@ -46,9 +46,9 @@ fn callers(runtime: &Runtime, ledger: &Arc<Ledger>, first: u64) -> Vec<JoinHandl
 }
 
 /// While they are at it.
-fn after_a_quarter(ledger: &Ledger, before: u64) {
-    while ledger.status().writes < before + ALL / 4 {
-        std::thread::yield_now();
+fn after_a_tenth(ledger: &Ledger, before: u64) {
+    while ledger.status().writes < before + ALL / 10 {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -85,7 +85,7 @@ fn everybody_is_told_with_and_without_a_letterbox() {
         let letterbox = runtime.spawn(deliver());
         let all = callers(&runtime, &ledger, round * CALLERS);
         if closes {
-            after_a_quarter(&ledger, round * ALL);
+            after_a_tenth(&ledger, round * ALL);
             letterbox.abort();
             assert!(ledger.status().writes < (round + 1) * ALL, "all were done before");
         }
@@ -108,7 +108,7 @@ fn a_runtime_that_ends_takes_nobody_else_along() {
         runtime.spawn(deliver());
     }
     let (cut_off, through) = (callers(&ends, &ledger, 0), callers(&stays, &ledger, CALLERS));
-    after_a_quarter(&ledger, 0);
+    after_a_tenth(&ledger, 0);
     drop(ends);
     stays.block_on(async {
         let mut broken_off = 0;
