@@ -1,9 +1,11 @@
 //! The fast path: it may only shorten a replay, and never holds the truth about anything live.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::Arc;
+
 use crate::support::*;
 use hapax_core::{
-    Fingerprint, Id, Millis, Outcome, Recorded, Replay, Span, Stamp, Tag, WallMillis,
+    Body, Fingerprint, Id, Millis, Outcome, OutcomeClass, Recorded, Replay, Span, Stamp, Tag, WallMillis,
     identity::{Printer, Scheme},
     policy::{Capacity, FingerprintMode, Mode, OnFull},
 };
@@ -99,13 +101,21 @@ fn an_answer_does_not_keep_the_buffer_it_came_in() {
     let plain = Outcome::success(buffer.slice(..16));
     let headers = vec![("location".into(), buffer.slice(16..32)), ("etag".into(), buffer.slice(32..40))];
     let whole = Outcome { status: 201, headers, ..plain.clone() };
-    for (number, outcome) in [plain, whole].into_iter().enumerate() {
-        let id = id_of(number as u64);
-        let replay = Replay { answer: Recorded::Whole(outcome.clone()), ..answer(0, 10) };
-        gate.insert(&id, A, None, &replay, None);
-        drop(replay);
-        let known = gate.look_up(&id, None, NOW).expect("it was just kept");
-        assert_eq!(known.answer, Recorded::Whole(outcome), "and is the same to the byte");
+    let no_body = Outcome { body: Body::Empty, ..whole.clone() };
+    let handle = Outcome::new(OutcomeClass::Success, Body::Handle("run-7".into()));
+    let too_large = Outcome { body: Body::Uncaptured { length: 1 << 40, digest: [9; 32] }, ..whole.clone() };
+    let failed = Outcome { class: OutcomeClass::FinalFailure, ..whole.clone() };
+    let long = Outcome { body: Body::Inline(buffer.slice(..5_000).into()), ..whole.clone() };
+    for (number, outcome) in [plain, whole, no_body, handle, too_large, failed, long].into_iter().enumerate() {
+        for asked_first in [None, Some(Arc::from("ann"))] {
+            let id = id_of(2 * number as u64 + u64::from(asked_first.is_some()));
+            let replay = Replay { answer: Recorded::Whole(outcome.clone()), asked_first, ..answer(0, 10) };
+            gate.insert(&id, A, None, &replay, None);
+            for _ in 0..2 {
+                let known = gate.look_up(&id, None, NOW).expect("it was just kept");
+                assert_eq!(known, replay, "and is the same to the byte");
+            }
+        }
     }
     assert!(buffer.is_unique(), "nobody holds the buffer any more");
 }

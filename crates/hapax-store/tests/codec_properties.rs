@@ -1,6 +1,6 @@
 //! What is written is read; what was not written is an error, and never a panic.
 
-use crate::codec_support::{any_record, decode, samples};
+use crate::codec_support::{any_outcome, any_record, decode, samples};
 use hapax_store::{Kind, codec};
 use proptest::prelude::*;
 
@@ -20,6 +20,15 @@ proptest! {
         let read = codec::open(&sealed);
         prop_assert_eq!(read.as_ref(), Ok(&record));
         prop_assert_eq!(codec::seal(&record), sealed);
+    }
+
+    /// Of an answer that is kept at hand nothing is lost, and a piece of it is none.
+    #[test]
+    fn a_sealed_answer_is_the_same_to_the_byte(outcome in any_outcome(), first in prop::option::of("[a-z]{0,9}"), at in any::<prop::sample::Index>()) {
+        let first = first.map(std::sync::Arc::from);
+        let sealed = codec::seal_answer(&outcome, first.as_ref());
+        prop_assert!(codec::open_answer(&sealed.slice(..at.index(sealed.len()))).is_err());
+        prop_assert_eq!(codec::open_answer(&sealed), Ok((outcome, first)));
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Books {
             Where::Beside(length) => length,
             Where::Elsewhere(number) => {
                 self.free_held.push(number);
-                self.held[number].take().map_or(0, |held| held.weight())
+                self.held[number].take().as_ref().map_or(0, Held::weight)
             }
         };
         table.index.remove(head.hash(), place, |place| table.hash_at(place));

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::Bytes;
 use hapax_core::{Body, Outcome, OutcomeClass, Recorded, Replay};
+use hapax_store::codec::{open_answer, seal_answer};
 
 use super::places::ROOM;
 
@@ -13,20 +14,15 @@ pub(super) enum Kept<'a> {
     Elsewhere(Held),
 }
 
-/// In memory of its own.
-#[derive(Debug)]
+/// In memory of its own: one piece, however many headers there are. Most answers are never asked for again, and whoever lets go of one finds its
+/// memory where the processor has long forgotten it: each further piece would be waited for.
+#[derive(Debug, Clone)]
 pub(super) enum Held {
     /// A success without status and headers, as `once` records it, and so short that each caller gets a copy: a count of
     /// those who hold it would take memory of its own, and be as far away.
     Short(Box<[u8]>),
-    Whole(Arc<Whole>),
-}
-
-/// Behind one pointer, so that what few answers have costs the others nothing.
-#[derive(Debug)]
-pub(super) struct Whole {
-    outcome: Outcome,
-    asked_first: Option<Arc<str>>,
+    /// Bytes that came over a connection are a part of the buffer they were read into, and would keep all of it; these are alone.
+    Sealed(Bytes),
 }
 
 /// Up to so many bytes an answer is copied rather than shared.
@@ -51,15 +47,14 @@ impl<'a> Kept<'a> {
                 }
             }
             Body::Empty | Body::Inline(_) | Body::Handle(_) | Body::Uncaptured { .. } => {
-                let whole = Whole { outcome: alone(outcome), asked_first: replay.asked_first.clone() };
-                Self::Elsewhere(Held::Whole(Arc::new(whole)))
+                Self::Elsewhere(Held::Sealed(seal_answer(outcome, replay.asked_first.as_ref())))
             }
             Body::Stored { .. } => return None,
         })
     }
 
     /// The bytes that the recorded answer itself takes.
-    pub(super) fn weight(&self) -> usize {
+    pub(super) const fn weight(&self) -> usize {
         match self {
             Self::Beside(bytes) => bytes.len(),
             Self::Elsewhere(held) => held.weight(),
@@ -68,48 +63,18 @@ impl<'a> Kept<'a> {
 }
 
 impl Held {
-    pub(super) fn given(&self) -> (Outcome, Option<Arc<str>>) {
+    /// The answer, and who asked first.
+    pub(super) fn opened(self) -> Option<(Outcome, Option<Arc<str>>)> {
         match self {
-            Self::Short(bytes) => (Outcome::success(bytes.to_vec()), None),
-            Self::Whole(whole) => (whole.outcome.clone(), whole.asked_first.clone()),
+            Self::Short(bytes) => Some((Outcome::success(Bytes::from(bytes)), None)),
+            Self::Sealed(bytes) => open_answer(&bytes).ok(),
         }
     }
 
-    pub(super) fn weight(&self) -> usize {
+    pub(super) const fn weight(&self) -> usize {
         match self {
             Self::Short(bytes) => bytes.len(),
-            Self::Whole(whole) => {
-                let outcome = &whole.outcome;
-                let headers: usize = outcome.headers.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
-                let body = match &outcome.body {
-                    Body::Inline(bytes) => bytes.len(),
-                    Body::Handle(handle) => handle.len(),
-                    Body::Empty | Body::Stored { .. } | Body::Uncaptured { .. } => 0,
-                };
-                size_of::<Whole>() + headers + body
-            }
+            Self::Sealed(bytes) => bytes.len(),
         }
     }
-}
-
-/// The same outcome in memory of its own. Bytes that came over a connection are a part of the buffer they were read into,
-/// and would keep all of it: many times what is counted here, and a buffer that its connection cannot use again.
-fn alone(outcome: &Outcome) -> Outcome {
-    let body = match &outcome.body {
-        Body::Inline(bytes) => &bytes[..],
-        Body::Empty | Body::Handle(_) | Body::Uncaptured { .. } | Body::Stored { .. } => &[],
-    };
-    let values = outcome.headers.iter().map(|(_, value)| value.len()).sum::<usize>();
-    let mut all = BytesMut::with_capacity(values + body.len());
-    all.extend_from_slice(body);
-    for (_, value) in &outcome.headers {
-        all.extend_from_slice(value);
-    }
-    let mut all = all.freeze();
-    let body = match &outcome.body {
-        Body::Inline(bytes) => Body::Inline(all.split_to(bytes.len()).into()),
-        other @ (Body::Empty | Body::Handle(_) | Body::Uncaptured { .. } | Body::Stored { .. }) => other.clone(),
-    };
-    let headers = outcome.headers.iter().map(|(name, value)| (Arc::clone(name), all.split_to(value.len()))).collect();
-    Outcome { class: outcome.class, status: outcome.status, headers, body }
 }

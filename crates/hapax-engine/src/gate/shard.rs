@@ -1,10 +1,7 @@
-use std::sync::{
-    Arc,
-    atomic::{
-        AtomicU64,
-        Ordering::{Acquire, Relaxed, Release},
-        fence,
-    },
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
 };
 
 use hapax_core::{Fingerprint, Id, Outcome, Payload, Replay, Stamp, Tag, identity::Scheme};
@@ -135,11 +132,18 @@ impl Shard {
         if !answer.is_for(print) {
             return None;
         }
-        let (outcome, asked_first): (Outcome, Option<Arc<str>>) = match answer.body() {
-            Where::Beside(length) => (self.table.short_body(place, length)?, None),
-            Where::Elsewhere(number) => books.held(number)?.given(),
+        let held = match answer.body() {
+            Where::Beside(length) => {
+                let outcome = self.table.short_body(place, length)?;
+                head.note_given();
+                return Some(answer.replay(outcome, None));
+            }
+            Where::Elsewhere(number) => books.held(number)?.clone(),
         };
         head.note_given();
+        // What it says is read while others go on.
+        drop(books);
+        let (outcome, asked_first) = held.opened()?;
         Some(answer.replay(outcome, asked_first))
     }
 

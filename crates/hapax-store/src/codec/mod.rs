@@ -4,6 +4,7 @@
 //! anything is read or allocated, nothing recurses, and a version newer than this program knows is an error, never a
 //! guess. `docs/record-format.md` has the bytes.
 
+mod answer;
 mod beats;
 mod group;
 mod house;
@@ -21,6 +22,7 @@ use hapax_core::{Anchor, Millis, Record, Span, State, Window, windows};
 
 use crate::{Counted, Due, Envelope, Kind};
 
+pub use answer::{open_answer, seal_answer};
 pub use beats::{open_beats, seal_beats};
 pub use group::{open_group, seal_group};
 pub use house::{open_claim, open_mark, seal_claim, seal_mark};

@@ -292,7 +292,7 @@ fn body() -> impl Strategy<Value = Body> {
     ]
 }
 
-fn any_outcome() -> impl Strategy<Value = Outcome> {
+pub fn any_outcome() -> impl Strategy<Value = Outcome> {
     (prop::sample::select(&OutcomeClass::ALL[..]), any::<u16>(), vec((text(), some_bytes()), 0..4), body())
         .prop_map(|(class, status, headers, body)| Outcome { class, status, headers, body })
 }
