@@ -1,9 +1,9 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use hapax_core::identity::{Secret, Tenant};
 use http::{HeaderMap, HeaderName, Uri, header};
 
-use super::{Nobody, Whose};
+use super::{Nobody, Whose, seen::Seen};
 
 pub(crate) const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
@@ -24,12 +24,14 @@ pub struct Credential {
     secret: Secret,
     /// Cookies that are credentials, by name.
     cookies: Vec<String>,
+    /// Of this secret.
+    seen: Arc<Seen>,
 }
 
 impl Credential {
     #[must_use]
-    pub const fn new(secret: Secret, cookies: Vec<String>) -> Self {
-        Self { secret, cookies }
+    pub fn new(secret: Secret, cookies: Vec<String>) -> Self {
+        Self { secret, cookies, seen: Arc::default() }
     }
 
     pub(super) fn said(&self) -> String {
@@ -67,12 +69,14 @@ impl Credential {
             // Browsers promise no order.
             parts.sort_unstable();
         }
-        let name = if parts.is_empty() {
-            Whose::ANONYMOUS.to_owned()
-        } else {
-            [kind, &self.secret.digest_of("hapax.credential.v1", &parts)].concat()
-        };
-        Tenant::new(&name).map_err(|_| Nobody("the credential has no digest"))
+        self.seen.tenant(kind, &parts, || {
+            let name = if parts.is_empty() {
+                Whose::ANONYMOUS.to_owned()
+            } else {
+                [kind, &self.secret.digest_of("hapax.credential.v1", &parts)].concat()
+            };
+            Tenant::new(&name).map_err(|_| Nobody("the credential has no digest"))
+        })
     }
 }
 

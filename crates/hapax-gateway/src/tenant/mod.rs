@@ -1,6 +1,7 @@
 //! Whose key is it? Two customers of one upstream may use the same key, and must never meet under it.
 
 mod credential;
+mod seen;
 mod token;
 
 use std::sync::Arc;
