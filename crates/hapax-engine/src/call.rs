@@ -119,6 +119,17 @@ impl InScope {
         self.made_key(Ok(key))
     }
 
+    /// The same under the policy in force with what its caller's own rules add to it, made once and shared by all calls.
+    pub fn with_key_under(self, key: Key, policy: &Arc<Policy>) -> Call {
+        match self.ready {
+            Ok(ready) => {
+                let prepared = ready.prepared(&self.engine.inner, Arc::clone(policy), key);
+                Call::new(self.engine, Ok(prepared))
+            }
+            Err(error) => Call::new(self.engine, Err(error)),
+        }
+    }
+
     fn made_key(self, key: Result<Key, EngineError>) -> Call {
         let engine = self.engine;
         let ready = match self.ready {
@@ -336,13 +347,16 @@ impl Call {
         self.set(|prepared| prepared.epoch = Some(Epochs { caller, current }))
     }
 
-    /// The policy in force with what its caller's own rules add to it, made once and shared by all calls.
-    pub fn under(self, policy: &Arc<Policy>) -> Self {
-        self.set(|prepared| prepared.policy = Arc::clone(policy))
-    }
-
     pub fn wait(self, wait: Wait) -> Self {
         self.set(|prepared| prepared.wait = wait)
+    }
+
+    /// As [`Call::wait`], for a while: how long it waited before comes back.
+    pub const fn wait_meanwhile(&mut self, wait: Wait) -> Wait {
+        match (&mut self.prepared, &mut self.unstopped) {
+            (Ok(prepared), _) => std::mem::replace(&mut prepared.wait, wait),
+            (Err(_), _) => wait,
+        }
     }
 
     /// Ends the waiting, and nothing else, once this says `true`: as if its time were over.

@@ -37,11 +37,7 @@ pub enum Unprotected {
 
 impl Call {
     /// Asks for the right to run it, and carries out what the policy says of shadows and of stores that are gone.
-    pub async fn decide(self) -> Result<Decision, EngineError> {
-        self.decided().await
-    }
-
-    pub(crate) async fn decided(&self) -> Result<Decision, EngineError> {
+    pub async fn decide(&self) -> Result<Decision, EngineError> {
         let engine = &self.engine;
         let prepared = match &self.prepared {
             Ok(prepared) => prepared,

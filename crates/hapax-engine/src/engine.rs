@@ -2,7 +2,10 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
     },
 };
 
@@ -62,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) printer: Printer,
     pub(crate) owner: Arc<str>,
     policies: RwLock<Arc<Policies>>,
+    /// How often others were put in force.
+    reloads: AtomicU64,
     pub(crate) scopes: Scopes,
     pub(crate) gate: Gate,
     pub(crate) joins: Joins,
@@ -259,6 +264,7 @@ impl EngineBuilder {
                 secret,
                 printer,
                 policies: RwLock::new(Arc::new(self.policies)),
+                reloads: AtomicU64::new(0),
             }),
         })
     }
@@ -359,6 +365,12 @@ impl Engine {
         self.inner.policy(surface)
     }
 
+    /// How often policies were put in force since the start: as long as it is the same, so are they.
+    #[must_use]
+    pub fn reloads(&self) -> u64 {
+        self.inner.reloads.load(Acquire)
+    }
+
     /// When a moment of the store's clock comes, as people tell the time.
     #[must_use]
     pub fn wall_of(&self, moment: Stamp) -> WallMillis {
@@ -402,7 +414,10 @@ impl Engine {
 
     /// Puts new policies in force. Records that exist keep what they were begun under; the gate is emptied.
     pub fn reload(&self, policies: Policies) {
-        *self.inner.policies.write() = Arc::new(policies);
+        let mut in_force = self.inner.policies.write();
+        *in_force = Arc::new(policies);
+        self.inner.reloads.fetch_add(1, Release);
+        drop(in_force);
         self.inner.gate.clear();
         self.inner.quotas.ask_anew();
     }

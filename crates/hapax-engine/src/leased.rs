@@ -148,7 +148,8 @@ impl Engine {
                 return;
             }
             sleep_until(next.min(deadline)).await;
-            next = match tokio::time::timeout_at(deadline, ticket.renew(self)).await {
+            // Most work is done before: what only a renewal needs is not carried along by each.
+            next = match Box::pin(tokio::time::timeout_at(deadline, ticket.renew(self))).await {
                 Ok(Ok(Stepped::Done(_))) => Instant::now() + third,
                 Ok(Ok(Stepped::Fenced | Stepped::Conflict(_))) => return,
                 // No longer renewed: it runs out.

@@ -60,7 +60,7 @@ impl Call {
         F: FnOnce(Ticket) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let decided = self.decided().await?;
+        let decided = self.decide().await?;
         let prepared = self.known()?;
         match decided {
             Decision::Execute(ticket) => self.engine.run(prepared, ticket, effect).await,

@@ -68,7 +68,8 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
     // Whose places with the upstream it takes.
     let account = setup.routing.whose.account_of(tenant);
     let (withheld, alone) = (asking.withheld(), others.is_empty());
-    let (taken, begun) = match begin(asking, &head, &route, &account, alone).await {
+    // Pinned where it is made: awaited as it is, each of these large futures would first be copied.
+    let (taken, begun) = match pin!(begin(asking, &head, &route, &account, alone)).await {
         Ok(begun) => begun,
         Err(answer) => return answer.map(Out::whole),
     };
@@ -122,10 +123,12 @@ pub(crate) async fn run(execution: Execution) -> Response<Out> {
     };
     let most = running.most_captured();
     // Whoever keeps the lease meanwhile takes it by value: boxed, that is a pointer.
-    match running.during(in_place(|| exchanged(taken, request, clean, &route, most))).await {
+    let exchange = in_place(|| exchanged(taken, request, clean, &route, most));
+    let exchanged = pin!(running.during(exchange)).await;
+    match exchanged {
         None => running.lease_lost().map(Out::whole),
         Some(Ok((head, Gathered::Whole(body, trailers)))) => {
-            let answer = running.finish(Response::from_parts(head, body)).await;
+            let answer = pin!(running.finish(Response::from_parts(head, body))).await;
             answer.map(|body| Out::trailed(body, trailers))
         }
         Some(Ok((head, Gathered::Stream { first, rest }))) => {
@@ -204,7 +207,8 @@ async fn exchanged(
     let head_until = after(begun, route.first_byte.min(route.whole));
     let response = sent_within(&mut late, head_until, taken, request, clean, route).await?;
     let (head, body) = answered(response).into_parts();
-    match within(&mut late, after(begun, route.whole), gather(&head.headers, body, most)).await {
+    let gathered = within(&mut late, after(begun, route.whole), pin!(gather(&head.headers, body, most))).await;
+    match gathered {
         Some(Ok(gathered)) => Ok((head, gathered)),
         Some(Err(error)) => Err(Broken::Body(head, error.to_string())),
         None => Err(Broken::Failed(Failure::TimedOut)),
@@ -212,8 +216,7 @@ async fn exchanged(
 }
 
 /// None: it took too long.
-async fn within<F: Future>(late: &mut Deadline, until: Instant, work: F) -> Option<F::Output> {
-    let mut work = pin!(work);
+async fn within<F: Future>(late: &mut Deadline, until: Instant, mut work: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending => late.poll(cx, until).map(|()| None),
@@ -241,7 +244,7 @@ async fn begin(
             Ok(taken) => taken,
             Err(failure) => return Err(not_asked(route, &failure, alone && asking.is_unused().await)),
         };
-        asking = match asking.begin_at_once(head).await {
+        asking = match pin!(asking.begin_at_once(head)).await {
             Ok(begun) => return Ok((taken, begun)),
             Err(asking) => asking,
         };
@@ -251,7 +254,7 @@ async fn begin(
         }
     }
     match route.pool.take(account).await {
-        Ok(taken) => Ok((taken, asking.begin(head).await)),
+        Ok(taken) => Ok((taken, Box::pin(asking.begin(head)).await)),
         Err(failure) => Err(not_asked(route, &failure, alone && asking.is_unused().await)),
     }
 }
@@ -331,7 +334,8 @@ async fn sent_within(
     route: &Route,
 ) -> Result<Response<Out>, Failure> {
     let shared = taken.shared();
-    match within(late, until, taken.send(request, clean, &route.pool)).await {
+    let sending = pin!(taken.send(request, clean, &route.pool));
+    match within(late, until, sending).await {
         Some(sent) => unchanged(sent?),
         None => {
             if let Some(shared) = shared {

@@ -82,6 +82,7 @@ impl Asking {
             Named::ByItself(print) => (Key::automatic(&print), KeyKind::Automatic, Some(print)),
         };
         let mut call = match &caller.activity {
+            // An activity is judged by the policy of its own surface.
             Some(activity) => activity_call(guard, caller, activity),
             None => {
                 let mut scope = guard.inner.engine.on(&rules.surface).tenant(&caller.tenant);
@@ -92,14 +93,10 @@ impl Asking {
                 if let Some(principal) = caller.principal.as_deref().filter(|_| rules.per_principal) {
                     scope = scope.within("principal", &scope_part("", principal));
                 }
-                scope.with_key(key).key_kind(kind)
+                scope.with_key_under(key, &resolved.judging).key_kind(kind)
             }
         };
         call = call.effect(rules.effect);
-        // An activity is judged by the policy of its own surface.
-        if caller.activity.is_none() {
-            call = call.under(&resolved.judging);
-        }
         if let Some(window) = rules.provider.as_deref().and_then(window) {
             call = call.honoured(Honoured { from: Anchor::Write, window });
         }
@@ -199,7 +196,10 @@ impl Asking {
         if let Some(replayed) = self.at_hand.take() {
             return Ok(Begin::Answer(self.told(head, Begun::Replay(replayed)).await));
         }
-        match self.call.clone().wait(Wait::No).decide().await {
+        let patience = self.call.wait_meanwhile(Wait::No);
+        let decided = self.call.decide().await;
+        self.call.wait_meanwhile(patience);
+        match decided {
             Ok(Decision::Told(Begun::Told(Verdict::InFlight { .. }))) => Err(self),
             decided => Ok(self.begun(head, decided).await),
         }
@@ -210,7 +210,7 @@ impl Asking {
         if let Some(replayed) = self.at_hand.take() {
             return Begin::Answer(self.told(head, Begun::Replay(replayed)).await);
         }
-        let decided = self.call.clone().decide().await;
+        let decided = self.call.decide().await;
         self.begun(head, decided).await
     }
 

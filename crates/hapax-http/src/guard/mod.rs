@@ -52,10 +52,17 @@ pub struct Guard {
 struct Inner {
     engine: Engine,
     rules: Rules,
-    /// The rules over the policy that was in force when a request last came.
-    resolved: RwLock<Arc<Resolved>>,
+    known: RwLock<Known>,
     /// Whether it goes along when the policy changes.
     follows: bool,
+}
+
+/// The rules over the policy that was in force when a request last came.
+#[derive(Debug)]
+struct Known {
+    resolved: Arc<Resolved>,
+    /// How often policies had been put in force then; `None`: it was not looked at yet whether this is the one.
+    at: Option<u64>,
 }
 
 /// What a request's head says.
@@ -89,16 +96,17 @@ impl Guard {
     /// The same for policies that are about to be put in force.
     pub fn under(engine: Engine, rules: Rules, policies: &Policies) -> Result<Self, RulesError> {
         let resolved = Resolved::of(&rules, Arc::clone(policies.of(&rules.surface)))?;
-        Ok(Self { inner: Arc::new(Inner { engine, rules, resolved: RwLock::new(Arc::new(resolved)), follows: true }) })
+        let known = RwLock::new(Known { resolved: Arc::new(resolved), at: None });
+        Ok(Self { inner: Arc::new(Inner { engine, rules, known, follows: true }) })
     }
 
     /// The same under the policy that it was last asked under, whichever comes to be in force: for whoever has to know
     /// requests by the names that they had.
     #[must_use]
     pub fn as_it_was(&self) -> Self {
-        let Inner { engine, rules, resolved, follows: _ } = &*self.inner;
-        let resolved = RwLock::new(Arc::clone(&resolved.read()));
-        Self { inner: Arc::new(Inner { engine: engine.clone(), rules: rules.clone(), resolved, follows: false }) }
+        let Inner { engine, rules, known, follows: _ } = &*self.inner;
+        let known = RwLock::new(Known { resolved: Arc::clone(&known.read().resolved), at: None });
+        Self { inner: Arc::new(Inner { engine: engine.clone(), rules: rules.clone(), known, follows: false }) }
     }
 
     #[must_use]
@@ -222,23 +230,29 @@ impl Guard {
     /// The rules over the policy in force.
     fn resolved(&self) -> Arc<Resolved> {
         let inner = &*self.inner;
-        let known = Arc::clone(&inner.resolved.read());
-        if !inner.follows {
-            return known;
+        let at = inner.engine.reloads();
+        let known = inner.known.read();
+        if !inner.follows || known.at == Some(at) {
+            return Arc::clone(&known.resolved);
         }
+        drop(known);
+        self.resolved_anew(at)
+    }
+
+    #[cold]
+    fn resolved_anew(&self, at: u64) -> Arc<Resolved> {
+        let inner = &*self.inner;
+        // Asked for after the count: what came in between is found by whoever comes next.
         let policy = inner.engine.policy(&inner.rules.surface);
-        if Arc::ptr_eq(&known.policy, &policy) {
-            return known;
-        }
+        let mut known = inner.known.write();
         // A policy that does not go with these rules leaves the ones before it in force.
-        match Resolved::of(&inner.rules, policy) {
-            Ok(resolved) => {
-                let resolved = Arc::new(resolved);
-                *inner.resolved.write() = Arc::clone(&resolved);
-                resolved
-            }
-            Err(_) => known,
+        if !Arc::ptr_eq(&known.resolved.policy, &policy)
+            && let Ok(resolved) = Resolved::of(&inner.rules, policy)
+        {
+            known.resolved = Arc::new(resolved);
         }
+        known.at = Some(at);
+        Arc::clone(&known.resolved)
     }
 }
 
