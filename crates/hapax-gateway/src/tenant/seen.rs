@@ -22,11 +22,13 @@ pub(super) struct Seen {
     hasher: RandomState,
 }
 
+type Kept = (Box<[u8]>, Box<[u8]>);
+
 struct Known {
     /// Under a secret of this process. Who guesses at another's credential is told apart here, and not byte by byte.
     hash: u64,
     kind: &'static str,
-    shown: Box<[(Box<[u8]>, Box<[u8]>)]>,
+    shown: Box<[Kept]>,
     tenant: Tenant,
 }
 
