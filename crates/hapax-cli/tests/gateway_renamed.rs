@@ -102,6 +102,31 @@ fn what_is_under_way_during_a_reload_is_not_begun_again() {
     }
 }
 
+/// An operator has watched for a while and begins to enforce, or goes back to watching. What was recorded in the shadow stops nobody, and
+/// nobody is stopped in it; as long as it is enforced, what is sent again is not run again.
+#[test]
+fn shadows_decide_nothing_after_a_reload_and_nothing_is_decided_in_them() {
+    const SHADOW: &str = "[default]\nmode = \"shadow\"\n";
+    let upstream = Upstream::counting();
+    let dir = Dir::new();
+    let gateway = Start::at(&dir).file(&file(&upstream, SHADOW)).go();
+    let run = |key| {
+        let before = upstream.count();
+        let answer = pay(&gateway, key);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        assert_eq!(answer.is_replay(), upstream.count() == before);
+        !answer.is_replay()
+    };
+    assert_eq!([run("watched"), run("watched")], [true, true]);
+    reload(&dir, &gateway, &file(&upstream, ""));
+    assert_eq!([run("new"), run("new"), run("new")], [true, false, false]);
+    assert_eq!([run("watched"), run("watched")], [true, false]);
+    reload(&dir, &gateway, &file(&upstream, SHADOW));
+    assert_eq!([run("new"), run("watched"), run("new")], [true, true, true]);
+    reload(&dir, &gateway, &file(&upstream, ""));
+    assert_eq!([run("new"), run("watched"), run("newer"), run("newer")], [false, false, true, false]);
+}
+
 /// The file is read again and again, and says the same: that pushes nothing out of memory.
 #[test]
 fn reloads_that_change_nothing_are_not_counted() {

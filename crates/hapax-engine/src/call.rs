@@ -119,7 +119,8 @@ impl InScope {
         self.made_key(Ok(key))
     }
 
-    /// The same under the policy in force with what its caller's own rules add to it, made once and shared by all calls.
+    /// The same under a policy that its caller has at hand: the one in force with what the caller's own rules add to it, or one from before. It also
+    /// says whether the call is only shadowed.
     pub fn with_key_under(self, key: Key, policy: &Arc<Policy>) -> Call {
         match self.ready {
             Ok(ready) => {
@@ -352,16 +353,19 @@ impl Call {
     }
 
     /// As [`Call::wait`], for a while: how long it waited before comes back.
-    pub const fn wait_meanwhile(&mut self, wait: Wait) -> Wait {
-        match (&mut self.prepared, &mut self.unstopped) {
-            (Ok(prepared), _) => std::mem::replace(&mut prepared.wait, wait),
-            (Err(_), _) => wait,
-        }
+    pub fn wait_meanwhile(&mut self, wait: Wait) -> Wait {
+        self.prepared.as_mut().map_or(wait, |prepared| std::mem::replace(&mut prepared.wait, wait))
     }
 
     /// Ends the waiting, and nothing else, once this says `true`: as if its time were over.
     pub fn wait_until(self, stop: &Arc<watch::Receiver<bool>>) -> Self {
         self.set(|prepared| prepared.stop = Some(Arc::clone(stop)))
+    }
+
+    /// Whether it is only watched, and recorded where nothing is decided.
+    #[must_use]
+    pub fn is_shadow(&self) -> bool {
+        self.known().is_ok_and(|prepared| prepared.policy.mode == Mode::Shadow)
     }
 
     /// The id of the operation this call is about.

@@ -118,6 +118,15 @@ fn an_answer_does_not_keep_the_buffer_it_came_in() {
         }
     }
     assert!(buffer.is_unique(), "nobody holds the buffer any more");
+    let headers = |many| Outcome { status: 200, headers: vec![("x".into(), "y".into()); many], ..Outcome::success("") };
+    let kept = |many: usize| {
+        let (id, replay) = (id_of(100), Replay { answer: Recorded::Whole(headers(many)), ..answer(0, 10) });
+        gate.insert(&id, A, None, &replay, None);
+        let known = gate.look_up(&id, None, NOW).is_some_and(|known| known == replay);
+        gate.forget(&id);
+        known
+    };
+    assert_eq!([kept(1_024), kept(1_025)], [true, false], "more headers than are read again");
 }
 
 /// A replay expires by the store's clock: also when that jumps, in either direction.

@@ -56,7 +56,7 @@ pub(crate) struct Held {
 pub(crate) async fn run(execution: Execution) -> Response<Out> {
     let Execution { gateway, mut head, mut asking, tenant, route, setup, peer, held } = execution;
     let body = asking.body().clone();
-    let mut others = by_other_names(&setup, &route, &head, &body, (peer, &tenant), asking.operation());
+    let mut others = by_other_names(&setup, &route, &head, &body, (peer, &tenant), &asking);
     for other in &mut others {
         if let Peek::Answer(answer) = other.peek(&head).await {
             return answer.map(Out::whole);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::{Id, identity::Tenant};
+use hapax_core::identity::Tenant;
 use hapax_engine::{SystemWallClock, WallClock as _};
 use hapax_http::{ActivityOf, Asked, Asking, Caller, Look, Peek};
 use http::{Method, Uri, request};
@@ -149,14 +149,18 @@ pub(crate) fn by_other_names(
     head: &request::Parts,
     body: &Bytes,
     (peer, tenant): (Peer, &Tenant),
-    name: Id,
+    asking: &Asking,
 ) -> Vec<OtherName> {
     let mut others: Vec<OtherName> = Vec::new();
+    // What is only shadowed is stopped by nothing, and stops nothing.
+    if asking.is_shadow() {
+        return others;
+    }
     for routing in &setup.earlier {
         let same_tenants = routing.apart == setup.routing.apart;
         let Some(then) = routing.question(head, body, peer, Some(tenant).filter(|_| same_tenants)) else { continue };
         let known = |other: &OtherName| other.asking.operation() == then.asking.operation();
-        if then.asking.operation() != name && !others.iter().any(known) {
+        if then.asking.operation() != asking.operation() && !then.asking.is_shadow() && !others.iter().any(known) {
             let shown = same_tenants && (then.route.reauthorizes || !route.reauthorizes);
             others.push(OtherName { asking: then.asking, shown });
         }

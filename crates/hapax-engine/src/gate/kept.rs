@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hapax_core::{Body, Outcome, OutcomeClass, Recorded, Replay};
-use hapax_store::codec::{open_answer, seal_answer};
+use hapax_store::codec::{MOST_HEADERS, open_answer, seal_answer};
 
 use super::places::ROOM;
 
@@ -27,11 +27,16 @@ pub(super) enum Held {
 
 /// Up to so many bytes an answer is copied rather than shared.
 const SHORT: usize = 1024;
+/// What a sealed answer takes beside its bytes, once it was asked for.
+const AROUND: usize = 64;
 
 impl<'a> Kept<'a> {
-    /// `None` for what the gate does not keep: answers whose body lies elsewhere or is gone.
+    /// `None` for what the gate does not keep: answers whose body lies elsewhere or is gone, or that could not be read again.
     pub(super) fn of(replay: &'a Replay) -> Option<Self> {
         let Recorded::Whole(outcome) = &replay.answer else { return None };
+        if outcome.headers.len() > MOST_HEADERS {
+            return None;
+        }
         Some(match &outcome.body {
             Body::Inline(bytes)
                 if bytes.len() <= SHORT
@@ -74,7 +79,7 @@ impl Held {
     pub(super) const fn weight(&self) -> usize {
         match self {
             Self::Short(bytes) => bytes.len(),
-            Self::Sealed(bytes) => bytes.len(),
+            Self::Sealed(bytes) => bytes.len() + AROUND,
         }
     }
 }

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use hapax_core::identity::{Secret, Tenant};
 use http::{HeaderMap, HeaderName, Uri, header};
@@ -19,19 +19,25 @@ pub(crate) static ELSEWHERE: [HeaderName; 5] = [
 const IN_QUERY: [&str; 7] = ["api_key", "apikey", "api-key", "access_token", "auth_token", "token", "key"];
 
 /// The credential of a request as a tenant: a keyed digest, so that neither records nor logs tell the credential.
-#[derive(Clone)]
 pub struct Credential {
     secret: Secret,
     /// Cookies that are credentials, by name.
     cookies: Vec<String>,
-    /// Of this secret.
-    seen: Arc<Seen>,
+    /// Under this secret, with these cookies.
+    seen: Seen,
+}
+
+/// The copy has seen nobody: credentials are not kept for longer than what is in force.
+impl Clone for Credential {
+    fn clone(&self) -> Self {
+        Self::new(self.secret.clone(), self.cookies.clone())
+    }
 }
 
 impl Credential {
     #[must_use]
     pub fn new(secret: Secret, cookies: Vec<String>) -> Self {
-        Self { secret, cookies, seen: Arc::default() }
+        Self { secret, cookies, seen: Seen::default() }
     }
 
     pub(super) fn said(&self) -> String {

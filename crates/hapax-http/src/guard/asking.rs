@@ -134,6 +134,12 @@ impl Asking {
         self.operation
     }
 
+    /// Whether it is only watched, and recorded where nothing is decided.
+    #[must_use]
+    pub fn is_shadow(&self) -> bool {
+        self.call.is_shadow()
+    }
+
     /// The body to run with, after server-side overrides.
     #[must_use]
     pub const fn body(&self) -> &Bytes {

@@ -354,10 +354,19 @@ async fn shadow_mode_lets_pass_what_is_no_question() {
 async fn a_reload_reaches_the_route() {
     let app = App::serve(policy(|_| {}), rules(), |_| async { answer(201, "done") }).await;
     assert_eq!(app.send(crate::support::post("/orders"), "{}").await.code(), 201);
-    let mut policies = hapax_engine::Policies::default();
-    let strict = policy(|policy| policy.key.required = Some(true));
-    policies.set(hapax_core::identity::Surface::new("http").unwrap(), strict).unwrap();
-    app.engine.reload(policies);
+    let reload = |policy| {
+        let mut policies = hapax_engine::Policies::default();
+        policies.set(hapax_core::identity::Surface::new("http").unwrap(), policy).unwrap();
+        app.engine.reload(policies);
+    };
+    reload(policy(|policy| policy.key.required = Some(true)));
     assert_eq!(app.send(crate::support::post("/orders"), "{}").await.code(), 400);
     assert_eq!(app.calls(), 1);
+    // One that does not go with the route leaves the one before it in force, and the next one that does is taken.
+    reload(policy(|policy| policy.capture.on_uncaptured = hapax_core::policy::OnUncaptured::Reinvoke));
+    for _ in 0..2 {
+        assert_eq!(app.send(crate::support::post("/orders"), "{}").await.code(), 400);
+    }
+    reload(policy(|_| {}));
+    assert_eq!(app.send(crate::support::post("/orders"), "{}").await.code(), 201);
 }

@@ -28,6 +28,7 @@ pub use group::{open_group, seal_group};
 pub use house::{open_claim, open_mark, seal_claim, seal_mark};
 pub use key_slot::{open_key_slot, seal_key_slot};
 pub use memo::{open_memo, seal_memo};
+pub use operation::MOST_HEADERS;
 pub use plan::{open_plan, seal_plan};
 pub use read::CodecError;
 pub use task::{open_task, seal_task};

@@ -22,8 +22,8 @@ use super::{
     write::Writer,
 };
 
-/// More headers than any answer carries.
-const MOST_HEADERS: usize = 1024;
+/// More headers than any answer carries. With more it can be written, but not read.
+pub const MOST_HEADERS: usize = 1024;
 /// What follows the fields that every operation has: a sum of these.
 const TIES: u64 = 1;
 const EARLIER_DOUBT: u64 = 2;
