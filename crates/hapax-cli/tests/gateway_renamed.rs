@@ -103,13 +103,19 @@ fn what_is_under_way_during_a_reload_is_not_begun_again() {
 }
 
 /// An operator has watched for a while and begins to enforce, or goes back to watching. What was recorded in the shadow stops nobody, and
-/// nobody is stopped in it; as long as it is enforced, what is sent again is not run again.
+/// nobody is stopped in it; as long as it is enforced, what is sent again is not run again. Also where the preset changes along, and with it the names.
 #[test]
 fn shadows_decide_nothing_after_a_reload_and_nothing_is_decided_in_them() {
-    const SHADOW: &str = "[default]\nmode = \"shadow\"\n";
+    let (shadow, stripe) = ("[default]\nmode = \"shadow\"\n", "preset = \"stripe\"\n");
+    watched_and_enforced(shadow, "");
+    watched_and_enforced(&format!("{shadow}{stripe}"), "");
+    watched_and_enforced(shadow, &format!("[default]\n{stripe}"));
+}
+
+fn watched_and_enforced(watched: &str, enforced: &str) {
     let upstream = Upstream::counting();
     let dir = Dir::new();
-    let gateway = Start::at(&dir).file(&file(&upstream, SHADOW)).go();
+    let gateway = Start::at(&dir).file(&file(&upstream, watched)).go();
     let run = |key| {
         let before = upstream.count();
         let answer = pay(&gateway, key);
@@ -118,12 +124,12 @@ fn shadows_decide_nothing_after_a_reload_and_nothing_is_decided_in_them() {
         !answer.is_replay()
     };
     assert_eq!([run("watched"), run("watched")], [true, true]);
-    reload(&dir, &gateway, &file(&upstream, ""));
+    reload(&dir, &gateway, &file(&upstream, enforced));
     assert_eq!([run("new"), run("new"), run("new")], [true, false, false]);
     assert_eq!([run("watched"), run("watched")], [true, false]);
-    reload(&dir, &gateway, &file(&upstream, SHADOW));
+    reload(&dir, &gateway, &file(&upstream, watched));
     assert_eq!([run("new"), run("watched"), run("new")], [true, true, true]);
-    reload(&dir, &gateway, &file(&upstream, ""));
+    reload(&dir, &gateway, &file(&upstream, enforced));
     assert_eq!([run("new"), run("watched"), run("newer"), run("newer")], [false, false, true, false]);
 }
 

@@ -132,24 +132,16 @@ impl InScope {
     }
 
     fn made_key(self, key: Result<Key, EngineError>) -> Call {
-        let engine = self.engine;
-        let ready = match self.ready {
-            Ok(ready) => ready,
-            Err(error) => return Call::new(engine, Err(error)),
+        let policy = match &self.ready {
+            Ok(ready) => self.engine.inner.policy(&ready.surface),
+            Err(error) => return Call::new(self.engine, Err(error.clone())),
         };
-        let policy = engine.inner.policy(&ready.surface);
-        match key {
-            Ok(key) => {
-                let prepared = ready.prepared(&engine.inner, policy, key);
-                Call::new(engine, Ok(prepared))
+        match (key, policy.mode) {
+            (Ok(key), _) => self.with_key_under(key, &policy),
+            (Err(error), Mode::Enforce) => Call::new(self.engine, Err(error)),
+            (Err(error), Mode::Shadow) => {
+                self.with_key_under(native::named("unusable", 1, &[]), &policy).spoiled(error)
             }
-            Err(error) => match policy.mode {
-                Mode::Enforce => Call::new(engine, Err(error)),
-                Mode::Shadow => {
-                    let prepared = ready.prepared(&engine.inner, policy, native::named("unusable", 1, &[]));
-                    Call::new(engine, Ok(prepared)).spoiled(error)
-                }
-            },
         }
     }
 }
